@@ -1,0 +1,68 @@
+# Attention, Position, Cache. `make help` lists what there is.
+# Each target first makes .venv hold the extras it needs, and no more (tools/env.py).
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+PY := .venv/bin/python
+PORT ?= 8000
+ASSIGNMENT ?= 01-attention
+
+.DEFAULT_GOAL := help
+.PHONY: help serve book lab test test-long lint library course nbval answers grading browser \
+        exercises grade lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
+	  while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+# --- read
+serve: .env-book  ## build the book and serve it on localhost (PORT=8000)
+	@$(PY) -m tools.book --serve --port $(PORT)
+
+book: .env-book  ## build the book into _build/html, strictly
+	@$(PY) -m tools.book
+
+# --- work
+lab: .env-lab  ## open JupyterLab on the exercises, with nbgrader's Validate button
+	@$(PY) -m tools.lab
+
+# --- grade
+exercises: .env-grade  ## regenerate exercises/ from solutions/
+	@$(PY) -m tools.exercises
+
+grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention), write feedback/ and a CSV
+	@$(PY) -m grading $(ASSIGNMENT)
+
+# --- check
+test: .env-all  ## check everything once (20 minutes or less)
+	@$(PY) -m tools.check lint library book course nbval answers grading browser
+
+test-long: .env-all  ## what is slow or repeats (45 minutes or less)
+	@$(PY) -m tools.check --long library course answers grading browser
+
+lint library course nbval answers grading browser: .env-all
+	@$(PY) -m tools.check $@
+lint:  ## style, spelling, house rules
+library:  ## lib/ and its tests
+course:  ## chapters, claims and their perturbations, exercises, table of contents
+nbval:  ## execute every solution with its hidden tests
+answers:  ## every wrong answer loses its points, every right one keeps them
+grading:  ## grade fixtures from release to feedback
+browser:  ## the built site in headless Chromium
+
+# --- keep house
+lock: .env-all  ## write requirements.lock anew from pyproject.toml (looks for newer versions)
+	@$(PY) -m tools.lock
+
+clean:  ## remove what was built (not .venv, not people's work)
+	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
+
+# The environment: a call that finds everything installed returns at once.
+.PHONY: .env-book .env-lab .env-grade .env-all
+.env-book:
+	@$(PYTHON) tools/env.py book
+.env-lab:
+	@$(PYTHON) tools/env.py lab
+.env-grade:
+	@$(PYTHON) tools/env.py grade
+.env-all:
+	@$(PYTHON) tools/env.py book lab grade dev

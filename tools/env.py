@@ -1,0 +1,113 @@
+"""Create ``.venv`` from ``requirements.lock``, with the extras that a target needs and no more.
+
+Runs on a bare Python 3.11 with the standard library alone: ``python3.11 tools/env.py book``.
+A second call with nothing changed installs nothing and returns at once.
+"""
+
+import fcntl
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+LOCK = ROOT / "requirements.lock"
+RECORD = VENV / "installed.json"
+EXTRAS = ("book", "lab", "grade", "dev")
+
+
+def fingerprint() -> str:
+    """A hash of all that decides what is installed: interpreter, locked versions, extras."""
+    digest = hashlib.sha256(sys.version.encode())
+    for path in (LOCK, ROOT / "pyproject.toml"):
+        digest.update(path.read_bytes())
+    digest.update(str(ROOT).encode())  # an environment does not survive being moved
+    return digest.hexdigest()
+
+
+def installed(want: str) -> set[str]:
+    """The extras already present, or none if the environment is missing, half made or stale."""
+    try:
+        record = json.loads(RECORD.read_text())
+    except (OSError, ValueError):
+        return set()
+    return set(record["extras"]) if record.get("fingerprint") == want else set()
+
+
+def say(text: str) -> None:
+    print(f"[env] {text}", flush=True)
+
+
+def run(*command: str | Path) -> None:
+    result = subprocess.run([str(part) for part in command])
+    if result.returncode:
+        sys.exit(f"[env] failed (exit {result.returncode}): {' '.join(map(str, command))}")
+
+
+def locked(name: str) -> str:
+    """The pinned requirement of one package."""
+    for line in LOCK.read_text().splitlines():
+        if line.split("==")[0].lower() == name:
+            return line.strip()
+    sys.exit(f"[env] {LOCK.name} pins no {name}")
+
+
+def make(extras: set[str]) -> None:
+    want = fingerprint()
+    have = installed(want)
+    if extras <= have:
+        return
+    start = time.monotonic()
+    extras |= have
+    python = VENV / "bin" / "python"
+    works = python.exists() and not subprocess.run([python, "-c", ""]).returncode
+    if not works:
+        say(f"creating {VENV.name} with Python {sys.version.split()[0]}")
+        run(sys.executable, "-m", "venv", "--clear", VENV)
+    RECORD.unlink(missing_ok=True)
+    pip = (python, "-m", "pip", "install", "--disable-pip-version-check")
+    say(f"installing {', '.join(sorted(extras))} from {LOCK.name} (the first time takes minutes)")
+    run(*pip, "--quiet", locked("pip"), locked("setuptools"))
+    target = f"{ROOT}[{','.join(sorted(extras))}]"
+    run(
+        *pip,
+        "--progress-bar",
+        "on" if sys.stdout.isatty() else "off",
+        "--constraint",
+        LOCK,
+        "--no-build-isolation",
+        "--quiet",
+        "--editable",
+        target,
+    )
+    RECORD.write_text(json.dumps({"fingerprint": want, "extras": sorted(extras)}))
+    say(f"ready in {time.monotonic() - start:.0f} s")
+
+
+def main(arguments: list[str]) -> None:
+    unknown = set(arguments) - set(EXTRAS)
+    if unknown or not arguments:
+        sys.exit(f"usage: env.py {' | '.join(EXTRAS)} ..., got {' '.join(arguments) or 'nothing'}")
+    if sys.version_info < (3, 11):  # noqa: UP036 - run by whatever python3 there is
+        sys.exit(
+            f"[env] Python 3.11 or newer is needed, this is {sys.version.split()[0]}: "
+            "install it, or say `make PYTHON=/path/to/python3.11 ...`"
+        )
+    try:
+        import ensurepip  # noqa: F401
+    except ImportError:
+        sys.exit(
+            "[env] this Python cannot make virtual environments: on Debian or Ubuntu, "
+            "install the package python3-venv (or python3.11-venv)"
+        )
+    (ROOT / "_build").mkdir(exist_ok=True)
+    with open(ROOT / "_build" / ".env.lock", "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # two `make` at once: the second waits
+        make(set(arguments))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
