@@ -1,8 +1,9 @@
 """Run the stages of `make test` or `make test-long`, and say at the end how each one went.
 
-``python -m tools.check [--long] STAGE ...`` runs the named stages in order. A stage that fails does not
-stop the others; the exit status is 1 if any failed. A stage that wants a system program which is
-missing is reported as LEFT OUT, with the way to get it; under ``CI=true`` that is a failure.
+``python -m tools.check [--long] STAGE ...`` runs the named stages in order. A stage that fails
+does not stop the others; the exit status is 1 if any failed. A stage that wants a system program
+which is missing is reported as LEFT OUT, with the way to get it; under ``CI=true`` that is a
+failure.
 """
 
 import os
