@@ -3,6 +3,7 @@
 One idea per module, and each module is the text that a chapter quotes:
 
 - :mod:`lib.attention`: scaled dot-product attention and its masks (chapter 01).
+- :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with.
 
 Conventions that hold everywhere:
 
