@@ -346,9 +346,8 @@ def relative_position_bucket(
             f"max_distance={max_distance} must be above {per_direction // 2}, up to where each "
             "distance has its own bucket"
         )
-    starts = torch.tensor(
-        _bucket_starts(per_direction, max_distance), device=relative_position.device
-    )
+    starts = torch.tensor(_bucket_starts(per_direction, max_distance))
+    starts = starts.to(relative_position.device, non_blocking=True)  # a GPU is not waited for
     if bidirectional:
         distance = relative_position.abs()
         return torch.bucketize(distance, starts, right=True) + per_direction * (
