@@ -226,13 +226,14 @@ class DecodeState:
         device = caches[0]._keys.device
         self._positions = torch.zeros(slots, dtype=torch.int64, device=device)
         self._valid = torch.ones(slots, dtype=torch.bool, device=device)
-        # Known without asking the GPU: is each position its slot, is there no padding?
-        self._plain = self._unpadded = True
+        # Known without asking the GPU: is there no padding, and were all positions counted here?
+        self._unpadded = self._counted = True
 
     @property
     def k_positions(self) -> Tensor:
-        """``(batch_size, length)``: the positions of all keys; padding has 0."""
-        return self._positions[:, : self.length]
+        """``(batch_size or 1, length)``: the positions of all keys; padding has 0."""
+        rows = 1 if self._unpadded and self._counted else self.batch_size  # all rows alike
+        return self._positions[:rows, : self.length]
 
     @property
     def valid(self) -> Tensor:
@@ -246,6 +247,11 @@ class DecodeState:
         return sum(cache.nbytes for cache in self.caches) + sum(
             key.nbytes + value.nbytes for key, value in pairs
         )
+
+    @property
+    def largest_position(self) -> int | None:
+        """A bound on all positions held; ``None`` if the caller chose them."""
+        return self.length - 1 if self._counted else None
 
     def append(
         self, new: int, *, positions: Tensor | None = None, mask: Tensor | None = None
@@ -270,15 +276,15 @@ class DecodeState:
                 f"the cache has max_len={self.max_len} slots and holds {start}: "
                 f"{new} more do not fit"
             )
-        plain = self._plain and positions is None and mask is None
-        if positions is None:
+        unpadded = self._unpadded and mask is None
+        counted = self._counted and positions is None
+        if unpadded and counted:  # a token's position is its slot
             positions = torch.arange(start, end, device=self._valid.device)[None]  # (1, new)
-            if not plain:
-                positions = self._follow(new, mask)  # (batch, new)
+        elif positions is None:
+            positions = self._follow(new, mask)  # (batch, new)
         self._positions[:, start:end] = positions
         self._valid[:, start:end] = True if mask is None else mask
-        self._plain, self._unpadded = plain, self._unpadded and mask is None
-        self.length = end
+        self._unpadded, self._counted, self.length = unpadded, counted, end
         return positions
 
     def _follow(self, new: int, mask: Tensor | None) -> Tensor:
@@ -287,7 +293,7 @@ class DecodeState:
             mask = self._valid.new_ones(self.batch_size, new)
         start = mask.new_zeros(self.batch_size, 1, dtype=torch.int64)
         if self.length:  # padding counts as -1: a row of padding alone goes on at 0
-            held = self.k_positions.masked_fill(~self.valid, -1)  # (batch, length)
+            held = self._positions[:, : self.length].masked_fill(~self.valid, -1)
             start = held.amax(dim=1, keepdim=True) + 1  # (batch, 1)
         return (start + mask.cumsum(dim=1) - 1) * mask
 
@@ -319,4 +325,4 @@ class DecodeState:
     def reset(self) -> None:
         """Forget all tokens; the memory and the context stay."""
         self.truncate(0)
-        self._plain = self._unpadded = True
+        self._unpadded = self._counted = True
