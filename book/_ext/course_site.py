@@ -3,6 +3,7 @@
 - A page is read again when its notebook's outputs changed, even if its source did not.
 - Link previews and a sitemap are made once the site's address is known (``html.baseurl``).
 - sphinx-thebe, which loads code from a third party, is taken out.
+- Markup of other packages that screen readers cannot use is mended.
 - Binder and Colab buttons wait until ``repository.url`` is set.
 - The start page at the root is a redirect that says where it leads.
 """
@@ -73,6 +74,18 @@ def without_thebe(app: Sphinx) -> None:
     ]
 
 
+def accessible(app, pagename, templatename, context, doctree) -> None:
+    """Mend what axe-core finds in the markup that other packages write into a page."""
+    for found, better in (
+        # docutils' role is withdrawn from ARIA, and no child of the list around it
+        ('role="doc-biblioentry"', 'role="listitem"'),
+        # MyST-NB's label hides the words that stand on the control
+        ('<summary aria-label="Toggle hidden content">', "<summary>"),
+    ):
+        if "body" in context:
+            context["body"] = context["body"].replace(found, better)
+
+
 def write_start(app: Sphinx, error: Exception | None) -> None:
     """Replace the bare redirect that sphinx-external-toc writes."""
     if error is None and app.builder.name == "html" and app.config.root_doc != "index":
@@ -87,5 +100,6 @@ def setup(app: Sphinx) -> dict:
     without_thebe(app)
     app.connect("config-inited", without_repository)
     app.connect("env-get-outdated", outdated)
+    app.connect("html-page-context", accessible)
     app.connect("build-finished", write_start, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
