@@ -93,7 +93,7 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
         w_k: ``(head_dim, d_model)``.
 
     Returns:
-        The four terms; their sum is the score before it is scaled.
+        The four terms, each ``(..., length, length)``; their sum is the score before it is scaled.
 
     Raises:
         ValueError: if the widths do not fit.
@@ -103,6 +103,7 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
             f"x {tuple(x.shape)}, p {tuple(p.shape)}, w_q {tuple(w_q.shape)} and w_k "
             f"{tuple(w_k.shape)} must share their last dimension, d_model"
         )
+    x, p = torch.broadcast_tensors(x, p)
     x_q, x_k = x @ w_q.T, x @ w_k.T  # (..., length, head_dim)
     p_q, p_k = p @ w_q.T, p @ w_k.T
     x_k, p_k = x_k.transpose(-2, -1), p_k.transpose(-2, -1)
@@ -345,9 +346,8 @@ def relative_position_bucket(
             f"max_distance={max_distance} must be above {per_direction // 2}, up to where each "
             "distance has its own bucket"
         )
-    starts = torch.tensor(
-        _bucket_starts(per_direction, max_distance), device=relative_position.device
-    )
+    starts = torch.tensor(_bucket_starts(per_direction, max_distance))
+    starts = starts.to(relative_position.device, non_blocking=True)  # a GPU is not waited for
     if bidirectional:
         distance = relative_position.abs()
         return torch.bucketize(distance, starts, right=True) + per_direction * (
@@ -368,7 +368,9 @@ def deberta_scores(
         \delta(m, n) = \operatorname{clip}(m - n + c,\; 0,\; 2c - 1)
 
     Content–content, content–position and position–content stay; position–position is dropped.
-    Note the order of m and n in the last term. He et al., 2021, arXiv:2006.03654, section 3.1.
+    Note the order of m and n in the last term; the implementation in the library transformers
+    uses :math:`\delta(m, n)` there too, which up to clipping is :math:`q^r` with its rows reversed.
+    He et al., 2021, arXiv:2006.03654, section 3.1.
 
     Args:
         q: content queries, ``(..., q_len, head_dim)``.
