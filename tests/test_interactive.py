@@ -129,6 +129,9 @@ def test_controls():
     slider, box = page.all("input")
     assert (slider["type"], slider["min"], slider["max"]) == ("range", "0", "2")
     assert slider["aria-valuetext"] == "2 tokens"
+    # On the control itself: seen in JupyterLab 4.6 to lose the arrow keys when it stands around it.
+    for control in (slider, box, *page.all("select")):
+        assert control["data-lm-suppress-shortcuts"] == "true"
     assert box["type"] == "checkbox"
     assert "checked" not in box
     assert [each["value"] for each in page.all("option")] == ["0", "1"]
