@@ -95,7 +95,7 @@ def test_the_colours_follow_the_reader(seen):
 
 
 def test_the_page_is_light(seen):
-    assert 0 < seen.weight < 6 * MEGABYTE
+    assert 0 < seen.weight < 4 * MEGABYTE
 
 
 def test_links_and_anchors_lead_somewhere(html):
