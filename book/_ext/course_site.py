@@ -106,8 +106,11 @@ def write_start(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict:
-    if app.config.overrides.get("html_baseurl"):
+    if address := app.config.overrides.get("html_baseurl"):
         app.setup_extension("sphinxext.opengraph")
+        app.config.overrides["ogp_site_url"] = address
+        # cards would look for a font that is not here, and say so on stderr
+        app.config.overrides["ogp_social_cards"] = {"enable": False}
         app.setup_extension("sphinx_sitemap")
     without_thebe(app)
     app.connect("config-inited", without_repository)

@@ -79,7 +79,8 @@ class TinyBook:
 
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))  # book.main sets both, and here is undone
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     (tmp_path / "_build").mkdir()
     return TinyBook(tmp_path)
 
