@@ -112,6 +112,7 @@ def setup(app: Sphinx) -> dict:
         # cards would look for a font that is not here, and say so on stderr
         app.config.overrides["ogp_social_cards"] = {"enable": False}
         app.setup_extension("sphinx_sitemap")
+        app.config.overrides["sitemap_url_scheme"] = "{link}"
     without_thebe(app)
     app.connect("config-inited", without_repository)
     app.connect("env-get-outdated", outdated)

@@ -191,5 +191,6 @@ def test_a_site_with_addresses_has_launch_buttons_and_a_sitemap(tmp_path):
     assert f'href="{BINDER.format(name="01-one")}"' in text
     assert f'href="{COLAB.format(name="01-one")}"' in text
     assert 'property="og:url" content="https://example.org/course/book/01-one.html"' in text
+    assert f'property="og:site_name" content="{settings["title"]}"' in text
     sitemap = (tmp_path / "_build" / "html" / "sitemap.xml").read_text()
     assert "<loc>https://example.org/course/book/01-one.html</loc>" in sitemap
