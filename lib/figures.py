@@ -46,17 +46,19 @@ NEGATIVE = ("#6b2f00", "#D55E00")  # from the end to the middle
 EMPTY = "#e8e8e8"  # a cell with no finite value
 
 _words: dict[str, str] = {}
+_fonts: list[str] = []
 
 
-def set_words(table: Mapping[str, str]) -> None:
+def set_words(table: Mapping[str, str], *, fonts: Sequence[str] = ()) -> None:
     """Draw ``table[words]`` in place of ``words`` from now on; what is not in it stays English.
 
     Words with numbers in them are looked up before the numbers go in, braces and all, as in
     ``text("query {m}").format(m=3)``. An edition in another language calls this once, before a
-    chapter runs; letters that DejaVu Sans lacks need ``use_style(fonts=...)`` too.
+    chapter runs, and names in ``fonts`` the families that have its letters.
     """
     _words.clear()
     _words.update(table)
+    _fonts[:] = fonts
 
 
 def text(words: str) -> str:
@@ -87,13 +89,12 @@ def series(index: int, *, marker: bool = False) -> dict:
     return {**style, "marker": MARKERS[again]} if marker else style
 
 
-def use_style(*, image_format: str = "svg", fonts: Sequence[str] = ()) -> None:
+def use_style(*, image_format: str = "svg") -> None:
     """Make matplotlib, and the notebook that shows it, draw as the course does.
 
     Args:
         image_format: ``"svg"``, or ``"retina"`` (PNG at twice the resolution) for a figure
             that would be heavy as SVG.
-        fonts: font families to try before DejaVu Sans.
 
     Raises:
         ValueError: if ``image_format`` is neither.
@@ -117,7 +118,7 @@ def use_style(*, image_format: str = "svg", fonts: Sequence[str] = ()) -> None:
             "axes.titlesize": "medium",
             "figure.constrained_layout.use": True,
             "figure.figsize": (WIDTH, 3.2),
-            "font.family": [*fonts, "DejaVu Sans"],
+            "font.family": [*_fonts, "DejaVu Sans"],
             "font.size": 11,
             "grid.alpha": 0.3,
             "image.interpolation": "none",  # one pixel per cell in the file: small and sharp
