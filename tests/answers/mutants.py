@@ -40,8 +40,11 @@ def mutants(slug: str) -> Iterator[Answer]:
             continue
         tree = ast.parse(cell.source)
         reference = ast.unparse(tree)
+        (function,) = tree.body
+        signature = _inside(function.args, function.returns)
+        names = [argument.arg for argument in function.args.args]
         for number, node in enumerate(ast.walk(tree)):
-            for change in _changes(node, tree):
+            for change in [] if node in signature else _changes(node, names):
                 mutant = copy.deepcopy(tree)
                 target = list(ast.walk(mutant))[number]
                 change(target)
@@ -58,7 +61,7 @@ def _first_difference(old: str, new: str) -> tuple[str, str]:
     return "the last lines", "nothing"
 
 
-def _changes(node: ast.AST, tree: ast.Module) -> Iterator:
+def _changes(node: ast.AST, parameters: list[str]) -> Iterator:
     """Functions that change a copy of `node` where it stands."""
     if isinstance(node, ast.BinOp):
         for other in OPERATORS.get(type(node.op), []):
@@ -88,17 +91,13 @@ def _changes(node: ast.AST, tree: ast.Module) -> Iterator:
         yield lambda target: target.elts.reverse()
     elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
         yield lambda target: _become(target, target.value)  # x[rows] -> x
-    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        function = tree.body[0]
-        names = [argument.arg for argument in function.args.args]
-        if node.id in names and not _in_signature(node, function):
-            for other in names:
-                yield lambda target, other=other: setattr(target, "id", other)
+    elif isinstance(node, ast.Name) and node.id in parameters:
+        for other in parameters:
+            yield lambda target, other=other: setattr(target, "id", other)
 
 
-def _in_signature(node: ast.Name, function: ast.FunctionDef) -> bool:
-    outside = [function.args, function.returns]
-    return any(node is inner for part in outside if part for inner in ast.walk(part))
+def _inside(*parts: ast.AST) -> set[ast.AST]:
+    return {node for part in parts for node in ast.walk(part)}
 
 
 def _become(target: ast.AST, other: ast.AST) -> None:
