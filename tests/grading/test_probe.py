@@ -43,17 +43,17 @@ def test_close_accepts(actual, expected):
 @pytest.mark.parametrize(
     ("actual", "expected", "message"),
     [
-        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]), r"\[1\] is 2, expected 3; 1 of 2"),
-        (torch.tensor([math.nan]), torch.tensor([1.0]), r"at \[0\] is nan, expected 1"),
-        (torch.tensor([1.0]), torch.tensor([math.inf]), "is 1, expected inf"),
-        (torch.ones(2, 1), torch.ones(2), r"shape \(2, 1\).*expected .* shape \(2,\)"),
-        (torch.ones(2), torch.ones(2, dtype=torch.float64), "float32, expected .*float64"),
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]), r"\[1\]: got 2, expected 3; 1 of 2"),
+        (torch.tensor([math.nan]), torch.tensor([1.0]), r"at \[0\]: got nan, expected 1"),
+        (torch.tensor([1.0]), torch.tensor([math.inf]), "got 1, expected inf"),
+        (torch.ones(2, 1), torch.ones(2), r"got shape \(2, 1\), expected shape \(2,\)"),
+        (torch.ones(2), torch.ones(2, dtype=torch.float64), "expected dtype torch.float64"),
         (None, torch.ones(2), "is a `return` missing"),
         ([1.0, 1.0], torch.ones(2), "a list of 2, expected a tensor"),
         (torch.ones(()), 1.0, "a tensor of shape"),
         (True, 1, "True of type bool, expected 1 of type int"),
         ("word", "words", "'word', expected 'words'"),
-        ((1, 2), (1, 3), "part 1 of the result is 2, expected 3"),
+        ((1, 2), (1, 3), "part 1 of the result: got 2, expected 3"),
         ((1,), (1, 3), "a tuple of 1, expected a tuple of 2"),
         (1.0, 1.0 + 1e-8, "they differ by 1.0e-08"),
     ],
@@ -75,7 +75,7 @@ def test_a_tensor_that_claims_to_equal_everything_is_refused():
 def test_replaced_comparisons_of_torch_change_nothing(monkeypatch):
     monkeypatch.setattr(torch, "allclose", lambda *args, **kwargs: True)
     monkeypatch.setattr(torch.Tensor, "tolist", lambda self: [0.0, 0.0], raising=False)
-    with pytest.raises(AssertionError, match="is 1, expected 0"):
+    with pytest.raises(AssertionError, match="got 1, expected 0"):
         probe.close(torch.ones(2), torch.zeros(2))
 
 
@@ -86,7 +86,7 @@ def test_equal_allows_no_tolerance():
 
 
 def test_hint_and_name_stand_in_the_message():
-    with pytest.raises(AssertionError, match="the sum is 1, expected 2\nCount again"):
+    with pytest.raises(AssertionError, match="the sum: got 1, expected 2\nCount again"):
         probe.close(1, 2, "Count again.", name="the sum")
 
 
@@ -101,7 +101,7 @@ def test_unpack_wants_that_many_parts():
 
 
 def test_check_says_what_was_tried():
-    with pytest.raises(AssertionError, match=r"^Tried: one and one.\nthe result is 1"):
+    with pytest.raises(AssertionError, match=r"^Tried: one and one.\nthe result: got 1"):
         probe.check("one and one")(lambda: probe.close(1, 2))
     with pytest.raises(AssertionError, match=r"^Tried: zero.\nIt raised ZeroDivisionError: "):
         probe.check("zero")(lambda: 1 / 0)
@@ -126,7 +126,7 @@ def test_check_shows_stderr_as_ordinary_output(capsys):
         print("careful", file=sys.stderr)
 
     probe.check("noise")(noisy)
-    assert capsys.readouterr() == ("careful\n", "")
+    assert capsys.readouterr() == ("careful\nPassed: noise.\n", "")
 
 
 # --- reaching the answer
