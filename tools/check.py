@@ -1,8 +1,9 @@
 """Run the stages of `make test` or `make test-long`, and say at the end how each one went.
 
-``python -m tools.check STAGE ...`` runs the named stages in order. A stage that fails does not
-stop the others; the exit status is 1 if any failed. A stage that wants a system program which is
-missing is reported as LEFT OUT, with the way to get it; under ``CI=true`` that is a failure.
+``python -m tools.check [--long] STAGE ...`` runs the named stages in order. A stage that fails
+does not stop the others; the exit status is 1 if any failed. A stage that wants a system program
+which is missing is reported as LEFT OUT, with the way to get it; under ``CI=true`` that is a
+failure.
 """
 
 import os
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,8 +27,18 @@ class Stage:
     program: str | None = None
 
 
-def pytest(*arguments: str, long: bool = False) -> tuple[str, ...]:
-    return (PYTHON, "-m", "pytest", "-q", "-m", "long" if long else "not long", *arguments)
+QUICK, LONG = ("-m", "not long"), ("-m", "long")
+
+
+def pytest(*arguments: str) -> tuple[str, ...]:
+    """A pytest command without its tests marked long; :func:`long_half` turns it around."""
+    return (PYTHON, "-m", "pytest", "-q", *arguments, *QUICK)
+
+
+def long_half(stage: Stage) -> Stage:
+    """What `make test-long` runs of a stage: its pytest commands, with the tests marked long."""
+    commands = tuple(c[:-2] + LONG for c in stage.commands if c[-2:] in (QUICK, LONG))
+    return replace(stage, commands=commands)
 
 
 ELSEWHERE = (
@@ -79,8 +90,8 @@ def environment() -> dict[str, str]:
     return {"OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "0", **os.environ}
 
 
-def run(name: str) -> tuple[str, float]:
-    stage = STAGES[name]
+def run(stage: Stage) -> tuple[str, float]:
+    """Run a stage's commands until one fails; return the verdict and the seconds it took."""
     if stage.program and not shutil.which(stage.program):
         verdict = "FAILED" if os.environ.get("CI") else "LEFT OUT"
         print(f"{stage.program} is missing: {REMEDY[stage.program]}", flush=True)
@@ -94,27 +105,35 @@ def run(name: str) -> tuple[str, float]:
     return "passed", time.monotonic() - start
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    long = "--long" in arguments
+    names = [name for name in arguments if name != "--long"]
     unknown = [name for name in names if name not in STAGES]
     if unknown or not names:
         print(f"unknown stage {unknown}, known are {', '.join(STAGES)}", file=sys.stderr)
         return 2
+    stages = {name: long_half(STAGES[name]) if long else STAGES[name] for name in names}
+    if empty := [name for name, stage in stages.items() if not stage.commands]:
+        print(f"{', '.join(empty)} has no long half", file=sys.stderr)
+        return 2
     results = {}
-    for index, name in enumerate(names, 1):
-        print(f"\n=== {index}/{len(names)} {name}: {STAGES[name].about}", flush=True)
-        results[name] = run(name)
+    for index, (name, stage) in enumerate(stages.items(), 1):
+        print(f"\n=== {index}/{len(names)} {name}: {stage.about}", flush=True)
+        results[name] = run(stage)
         print(f"=== {name}: {results[name][0]} in {results[name][1]:.0f} s", flush=True)
-    width = max(map(len, names))
+    return summarize(results)
+
+
+def summarize(results: dict[str, tuple[str, float]]) -> int:
+    """Print a line per stage and the closing count; return the exit status."""
+    width = max(map(len, results))
     print("\nSummary")
     for name, (verdict, seconds) in results.items():
         print(f"  {name:<{width}}  {seconds:6.0f} s  {verdict}")
-    total = sum(seconds for _, seconds in results.values())
-    failed = [name for name, (verdict, _) in results.items() if verdict.startswith("FAILED")]
-    passed = sum(verdict == "passed" for verdict, _ in results.values())
-    print(f"  {'total':<{width}}  {total:6.0f} s")
-    if failed:
-        print("failed: " + ", ".join(failed))
-    print(f"{passed} passed, {len(failed)} failed, {len(results) - passed - len(failed)} skipped")
+    print(f"  {'total':<{width}}  {sum(seconds for _, seconds in results.values()):6.0f} s")
+    verdicts = [verdict.split()[0] for verdict, _ in results.values()]
+    failed, passed = verdicts.count("FAILED"), verdicts.count("passed")
+    print(f"{passed} passed, {failed} failed, {len(verdicts) - passed - failed} skipped")
     return 1 if failed else 0
 
 

@@ -7,6 +7,7 @@ A second call with nothing changed installs nothing and returns at once.
 import fcntl
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -28,23 +29,17 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-def installed(want: str) -> set[str]:
-    """The extras already present, or none if the environment is missing, half made or stale."""
+def installed() -> set[str]:
+    """The extras already present; none if the environment is missing, half made or stale."""
     try:
         record = json.loads(RECORD.read_text())
     except (OSError, ValueError):
         return set()
-    return set(record["extras"]) if record.get("fingerprint") == want else set()
+    return set(record["extras"]) if record.get("fingerprint") == fingerprint() else set()
 
 
 def say(text: str) -> None:
     print(f"[env] {text}", flush=True)
-
-
-def run(*command: str | Path) -> None:
-    result = subprocess.run([str(part) for part in command])
-    if result.returncode:
-        sys.exit(f"[env] failed (exit {result.returncode}): {' '.join(map(str, command))}")
 
 
 def locked(name: str) -> str:
@@ -55,41 +50,47 @@ def locked(name: str) -> str:
     sys.exit(f"[env] {LOCK.name} pins no {name}")
 
 
+def pip(python: Path, *arguments: str) -> None:
+    """Run pip install, showing how many packages it has found so far; all it said if it fails."""
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *arguments]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    log, found, start = [], 0, time.monotonic()
+    for line in process.stdout:
+        log.append(line)
+        if collecting := re.match(r"Collecting ([\w.-]+)", line):
+            found += 1
+            if found % 25 == 0 or collecting[1] == "torch":
+                say(f"{time.monotonic() - start:4.0f} s  package {found}: {collecting[1]}")
+        elif line.startswith("Installing collected packages"):
+            say(f"{time.monotonic() - start:4.0f} s  unpacking {line.count(',') + 1} packages")
+    if process.wait():
+        sys.exit("".join(log) + f"[env] failed (exit {process.returncode}): {' '.join(command)}")
+
+
 def make(extras: set[str]) -> None:
-    want = fingerprint()
-    have = installed(want)
+    have = installed()
     if extras <= have:
         return
     start = time.monotonic()
-    extras |= have
+    extras = sorted(extras | have)
     python = VENV / "bin" / "python"
     works = python.exists() and not subprocess.run([python, "-c", ""]).returncode
     if not works:
         say(f"creating {VENV.name} with Python {sys.version.split()[0]}")
-        run(sys.executable, "-m", "venv", "--clear", VENV)
-    RECORD.unlink(missing_ok=True)
-    pip = (python, "-m", "pip", "install", "--disable-pip-version-check")
-    say(f"installing {', '.join(sorted(extras))} from {LOCK.name} (the first time takes minutes)")
-    run(*pip, "--quiet", locked("pip"), locked("setuptools"))
-    target = f"{ROOT}[{','.join(sorted(extras))}]"
-    run(
-        *pip,
-        "--progress-bar",
-        "on" if sys.stdout.isatty() else "off",
-        "--constraint",
-        LOCK,
-        "--no-build-isolation",
-        "--quiet",
-        "--editable",
-        target,
-    )
-    RECORD.write_text(json.dumps({"fingerprint": want, "extras": sorted(extras)}))
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
+    RECORD.unlink(missing_ok=True)  # from here until the end, the environment is half made
+    say(f"installing {', '.join(extras)} from {LOCK.name} (a minute or more the first time)")
+    pip(python, locked("pip"), locked("setuptools"))
+    target = f"{ROOT}[{','.join(extras)}]"
+    pip(python, "--constraint", str(LOCK), "--no-build-isolation", "--editable", target)
+    RECORD.write_text(json.dumps({"fingerprint": fingerprint(), "extras": extras}))
     say(f"ready in {time.monotonic() - start:.0f} s")
 
 
 def main(arguments: list[str]) -> None:
-    unknown = set(arguments) - set(EXTRAS)
-    if unknown or not arguments:
+    if not arguments or set(arguments) - set(EXTRAS):
         sys.exit(f"usage: env.py {' | '.join(EXTRAS)} ..., got {' '.join(arguments) or 'nothing'}")
     if sys.version_info < (3, 11):  # noqa: UP036 - run by whatever python3 there is
         sys.exit(

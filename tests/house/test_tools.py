@@ -1,0 +1,124 @@
+"""The commands themselves: what is listed, what is installed, and that a failure is not lost."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import check, env
+
+ROOT = Path(__file__).resolve().parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def test_make_help_lists_every_target():
+    (phony,) = re.findall(r"^\.PHONY: (help .*?[^\\])$", MAKEFILE, flags=re.MULTILINE | re.DOTALL)
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = set(re.findall(r"^  make (\S+)", shown.stdout, flags=re.MULTILINE))
+    assert listed == set(phony.replace("\\\n", " ").split())
+
+
+def test_every_stage_has_a_target_and_make_test_runs_them_all():
+    (recipe,) = re.findall(r"^test:.*\n\t@\$\(PY\) -m tools\.check (.*)$", MAKEFILE, re.MULTILINE)
+    assert recipe.split() == list(check.STAGES)
+    for name in check.STAGES:
+        assert re.search(rf"^{name}:.*  ## ", MAKEFILE, re.MULTILINE), name
+
+
+@pytest.fixture
+def stages(monkeypatch):
+    """Stages of a line each: passing, failing, long, and wanting a program that nobody has."""
+
+    def python(code):
+        return (sys.executable, "-c", code)
+
+    made = {
+        "good": check.Stage("passes", (python("pass"),)),
+        "bad": check.Stage("fails", (python("raise SystemExit(3)"),)),
+        "slow": check.Stage(
+            "has a long half", (python("pass"), (*python("raise SystemExit(4)"), *check.LONG))
+        ),
+        "wanting": check.Stage("cannot run", (python("pass"),), program="no-such-program"),
+    }
+    monkeypatch.setattr(check, "STAGES", made)
+    monkeypatch.setitem(check.REMEDY, "no-such-program", "install it")
+    monkeypatch.delenv("CI", raising=False)
+
+
+@pytest.mark.usefixtures("stages")
+def test_a_failed_stage_fails_the_run_and_the_rest_still_runs(capfd):
+    assert check.main(["bad", "good"]) == 1
+    out = capfd.readouterr().out
+    assert re.search(r"bad .* FAILED \(exit 3\)", out)
+    assert re.search(r"good .* passed", out)
+    assert "1 passed, 1 failed, 0 skipped" in out
+
+
+@pytest.mark.usefixtures("stages")
+def test_all_passed(capfd):
+    assert check.main(["good"]) == 0
+    assert "1 passed, 0 failed, 0 skipped" in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("stages")
+def test_a_missing_program_is_named_with_its_remedy(capfd, monkeypatch):
+    assert check.main(["wanting", "good"]) == 0
+    out = capfd.readouterr().out
+    assert "LEFT OUT (no no-such-program: install it)" in out
+    assert "1 passed, 0 failed, 1 skipped" in out
+    monkeypatch.setenv("CI", "true")
+    assert check.main(["wanting", "good"]) == 1
+    assert "FAILED (no no-such-program" in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("stages")
+def test_the_long_half_runs_alone_and_a_stage_without_one_is_refused(capfd):
+    assert check.main(["--long", "slow"]) == 1
+    out = capfd.readouterr().out
+    assert re.search(r"slow .* FAILED \(exit 4\)", out)
+    assert "$ python -c pass" not in out
+    assert check.main(["--long", "good"]) == 2
+    assert "good has no long half" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("stages")
+def test_an_unknown_stage_is_refused(capfd):
+    assert check.main(["nope"]) == 2
+    assert "unknown stage ['nope'], known are good, bad, slow, wanting" in capfd.readouterr().err
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    """A stand-in for the note that a finished installation leaves."""
+    path = tmp_path / "installed.json"
+    path.write_text(json.dumps({"fingerprint": env.fingerprint(), "extras": ["book", "lab"]}))
+    monkeypatch.setattr(env, "RECORD", path)
+    return path
+
+
+def test_what_is_installed_is_not_installed_again(record, monkeypatch):
+    monkeypatch.setattr(env, "pip", lambda *_: pytest.fail("pip was called"))
+    env.make({"book"})
+    assert json.loads(record.read_text())["extras"] == ["book", "lab"]
+
+
+def test_a_changed_lock_file_makes_the_environment_stale(record, tmp_path, monkeypatch):
+    assert env.installed() == {"book", "lab"}
+    changed = tmp_path / "requirements.lock"
+    changed.write_text(env.LOCK.read_text() + "one-more==1.0\n")
+    monkeypatch.setattr(env, "LOCK", changed)
+    assert env.installed() == set()
+
+
+def test_a_half_made_environment_counts_as_none(record):
+    record.write_text("{")
+    assert env.installed() == set()
+
+
+@pytest.mark.parametrize("arguments", [[], ["books"]])
+def test_unknown_extras_are_refused(arguments):
+    with pytest.raises(SystemExit, match=r"usage: env\.py book \| lab \| grade \| dev"):
+        env.main(arguments)

@@ -1,0 +1,70 @@
+"""The places that name a version agree."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONDA_NAMES = {"pytorch": "torch"}  # conda's name → PyPI's
+
+
+def lock() -> dict[str, str]:
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    pins = (line.split("==") for line in lines if line and not line.startswith("#"))
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def requirements() -> list[Requirement]:
+    project = PYPROJECT["project"]
+    extras = project["optional-dependencies"].values()
+    return [Requirement(text) for group in (project["dependencies"], *extras) for text in group]
+
+
+def environment() -> tuple[dict[str, str], list[str]]:
+    """The pins of environment.yml, and what it hands to pip."""
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    pins = dict(item.split("=") for item in listed if isinstance(item, str) and "=" in item)
+    (through_pip,) = [item["pip"] for item in listed if isinstance(item, dict)]
+    return pins, through_pip
+
+
+def test_the_lock_pins_every_requirement_within_its_bounds():
+    pins = lock()
+    wrong = [
+        f"{requirement}: locked {pins.get(canonicalize_name(requirement.name))}"
+        for requirement in requirements()
+        if not requirement.specifier.contains(
+            pins.get(canonicalize_name(requirement.name), "0"), prereleases=True
+        )
+    ]
+    assert not wrong, wrong
+
+
+def test_environment_yml_has_the_locked_versions():
+    pins, _ = environment()
+    python = pins.pop("python")
+    expected = {name: lock()[CONDA_NAMES.get(name, name)] for name in pins}
+    assert pins == expected
+    assert PYPROJECT["project"]["requires-python"] == f">={python}"
+
+
+def test_environment_yml_installs_every_extra_under_the_lock():
+    _, through_pip = environment()
+    assert "--constraint requirements.lock" in through_pip
+    extras = ",".join(PYPROJECT["project"]["optional-dependencies"])
+    assert f"--editable .[{extras}]" in through_pip
+
+
+def test_one_version_of_the_course():
+    version = PYPROJECT["project"]["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    released = re.findall(
+        r"^## \[(\d[^\]]*)\] - (\S+)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE
+    )
+    assert citation["version"] == version
+    assert released[0] == (version, str(citation["date-released"]))
