@@ -130,8 +130,8 @@ def _explain(error: Exception) -> str:
     where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
     if isinstance(error, SQLAlchemyError):
         return f"the gradebook cannot be used ({getattr(error, 'orig', None) or where})"
-    if isinstance(error, OSError):
-        return f"the system refused: {error.strerror or error} ({where})"
+    if isinstance(error, OSError) and error.strerror:
+        return f"the system refused: {error.strerror} ({where})"
     return f"grading failed ({where})"
 
 

@@ -7,7 +7,7 @@ rights of whoever grades**, and the tests run in the same kernel as the code the
 import tempfile
 import time
 
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 from nbgrader.utils import is_grade
@@ -49,6 +49,11 @@ class RunCells(Execute):
             raise Reject(
                 f"Python stopped while cell {index + 1} ran, and nothing after it could be tested. "
                 "The cell ends the process, or needs more memory than there is."
+            ) from None
+        except CellTimeoutError:
+            raise Reject(
+                f"Cell {index + 1} did not end, and could not be stopped when its time was up. "
+                "Nothing after it could be tested."
             ) from None
 
 

@@ -165,17 +165,14 @@ def _cell(number: int, cell: object) -> Cell:
 
 def _read(path: Path, limit: int) -> bytes:
     """The bytes of a regular file; a link is not followed and a pipe is not waited for."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if path.is_symlink():
-            raise Reject(f"{path.name} is a link. Hand in the file itself.") from None
-        if stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise Reject(f"{path.name} is not a file.") from None
-        raise error
+    kind = os.lstat(path).st_mode
+    if stat.S_ISLNK(kind):
+        raise Reject(f"{path.name} is a link. Hand in the file itself.")
+    if not stat.S_ISREG(kind):
+        raise Reject(f"{path.name} is not a file.")
+    # Should it be exchanged between the two calls, it is still neither followed nor waited for.
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Reject(f"{path.name} is not a file.")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise Reject(
