@@ -33,8 +33,13 @@ def environment(who: str) -> dict[str, str]:
     return {**os.environ, "JUPYTER_CONFIG_PATH": f"{ours}{os.pathsep}{others}" if others else ours}
 
 
+def command(folder: Path, arguments: list[str]) -> list[str]:
+    """JupyterLab on a folder, with further arguments passed on."""
+    return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", *arguments]
+
+
 def main(arguments: list[str]) -> int:
-    """Start JupyterLab in place of this process; return only if it cannot start."""
+    """Start JupyterLab in place of this process; return 2 if there is nothing to open."""
     instructor = "--instructor" in arguments
     rest = [argument for argument in arguments if argument != "--instructor"]
     folder = ROOT if instructor else ROOT / "exercises"
@@ -44,8 +49,8 @@ def main(arguments: list[str]) -> int:
     print(WELCOME, flush=True)
     # nbgrader's extensions look for nbgrader_config.py in the current folder.
     os.chdir(ROOT)
-    run = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", *rest]
-    os.execve(run[0], run, environment("instructor" if instructor else "learner"))
+    who = "instructor" if instructor else "learner"
+    os.execve(sys.executable, command(folder, rest), environment(who))
 
 
 if __name__ == "__main__":
