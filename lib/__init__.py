@@ -3,6 +3,8 @@
 One idea per module, and each module is the text that a chapter quotes:
 
 - :mod:`lib.attention`: scaled dot-product attention and its masks (chapter 01).
+- :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with, made
+  of the marks in :mod:`lib.marks`.
 
 Conventions that hold everywhere:
 

@@ -20,17 +20,27 @@ Conventions:
 - A bias is floating point and is added to the scores after they are scaled.
 - A query that may attend to no key at all has weights 0 and output 0.
 - The softmax is computed in float32 or wider, and the result cast back.
+- With fewer key heads than query heads, query head h asks key head ``h // group``.
 
-Source: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 3.2.
+Sources: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 3.2;
+Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 3 (one key head for all);
+Ainslie et al., *GQA*, 2023, arXiv:2305.13245, section 2.2 (one per group).
 """
 
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["causal_mask", "merge_heads", "scaled_dot_product_attention", "split_heads"]
+__all__ = [
+    "MultiHeadAttention",
+    "causal_mask",
+    "grouped_query_attention",
+    "merge_heads",
+    "scaled_dot_product_attention",
+    "split_heads",
+]
 
 
 def scaled_dot_product_attention(
@@ -52,7 +62,7 @@ def scaled_dot_product_attention(
 
     This is ``eq-attention`` of chapter 01. Without ``return_weights`` the work is handed to
     torch's fused kernel, which never stores the weights; with it, the lines below do the same
-    in the open.
+    in the open. In half precision the kernel rounds the bias to the query's dtype first.
 
     Args:
         query: ``(..., q_len, head_dim)``.
@@ -67,7 +77,7 @@ def scaled_dot_product_attention(
     Returns:
         The output ``(..., q_len, value_dim)``; with ``return_weights`` the pair
         ``(output, weights)``, weights ``(..., q_len, k_len)``. A row whose mask is ``False``
-        everywhere has weights 0 and output 0.
+        everywhere (or whose bias is ``-inf`` everywhere) has weights 0 and output 0.
 
     Raises:
         ValueError: if shapes, dtypes or devices do not fit together.
@@ -93,14 +103,12 @@ def scaled_dot_product_attention(
     scores = query.to(wide) @ key.to(wide).transpose(-2, -1) * scale  # (..., q_len, k_len)
     if bias is not None:
         scores = scores + bias.to(wide)
-    if mask is None:
-        weights = torch.softmax(scores, dim=-1)
-    else:
-        # A row of -inf alone would be 0/0 in the softmax, and NaN in its gradient: such a row
-        # is computed from zeros, then set to zero.
-        nothing = ~mask.any(dim=-1, keepdim=True)
-        scores = scores.masked_fill(~mask, -torch.inf).masked_fill(nothing, 0.0)
-        weights = torch.softmax(scores, dim=-1).masked_fill(nothing, 0.0)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    # A row of -inf alone would be 0/0 in the softmax, and NaN in its gradient: such a row is
+    # computed from zeros, then set to zero.
+    nothing = scores.isneginf().all(dim=-1, keepdim=True)  # (..., q_len, 1)
+    weights = torch.softmax(scores.masked_fill(nothing, 0.0), dim=-1).masked_fill(nothing, 0.0)
     output = weights @ value.to(wide)  # (..., q_len, value_dim)
     return output.to(query.dtype), weights.to(query.dtype)
 
@@ -190,20 +198,258 @@ def merge_heads(x: Tensor) -> Tensor:
     return x.transpose(-3, -2).flatten(-2)
 
 
+def grouped_query_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    r"""Attention in which several query heads share one key and value head.
+
+    The ``group = n_heads / n_kv_heads`` heads that ask the same keys are laid one after another,
+    as one head with ``group * q_len`` queries: no key and no value is ever repeated (``eq-gqa``
+    of chapter 10). With ``n_kv_heads == n_heads`` this is
+    :func:`scaled_dot_product_attention`, with ``n_kv_heads == 1`` multi-query attention.
+
+    Args:
+        query: ``(..., n_heads, q_len, head_dim)``.
+        key: ``(..., n_kv_heads, k_len, head_dim)``.
+        value: ``(..., n_kv_heads, k_len, value_dim)``.
+        mask: boolean, broadcastable to ``(..., n_heads, q_len, k_len)``; ``True`` = may attend.
+        bias: floating point, broadcastable to the same shape.
+        scale: as in :func:`scaled_dot_product_attention`.
+        return_weights: also return the weights.
+
+    Returns:
+        The output ``(..., n_heads, q_len, value_dim)``; with ``return_weights`` the pair
+        ``(output, weights)``, weights ``(..., n_heads, q_len, k_len)``.
+
+    Raises:
+        ValueError: if ``n_heads`` is no multiple of ``n_kv_heads``, or shapes do not fit.
+    """
+    for name, tensor in {"query": query, "key": key, "value": value}.items():
+        if tensor.dim() < 3:
+            raise ValueError(
+                f"{name} needs at least 3 dimensions (..., heads, length, dim), got shape "
+                f"{tuple(tensor.shape)}"
+            )
+    n_heads, q_len = query.shape[-3:-1]
+    n_kv_heads, k_len = key.shape[-3:-1]
+    if n_kv_heads == 0 or n_heads % n_kv_heads or value.shape[-3] != n_kv_heads:
+        raise ValueError(
+            f"{n_heads} query heads cannot share {n_kv_heads} key heads and {value.shape[-3]} "
+            "value heads: each key head serves the same number of query heads"
+        )
+    shape = (*query.shape[:-1], k_len)
+    _check_added("mask", mask, query, shape)
+    _check_added("bias", bias, query, shape)
+    group = n_heads // n_kv_heads
+    if group == 1:
+        return scaled_dot_product_attention(
+            query, key, value, mask=mask, bias=bias, scale=scale, return_weights=return_weights
+        )
+
+    def fold(x: Tensor) -> Tensor:
+        """``(..., n_heads, q_len, n)`` → ``(..., n_kv_heads, group * q_len, n)``."""
+        return x.unflatten(-3, (n_kv_heads, group)).flatten(-3, -2)
+
+    def fold_added(x: Tensor | None) -> Tensor | None:
+        if x is None or x.dim() < 2:
+            return x
+        if x.dim() == 2 or x.shape[-3] == 1:  # the same for all heads
+            return x if x.shape[-2] == 1 else torch.cat([x] * group, dim=-2)
+        return fold(x.expand(*x.shape[:-2], q_len, x.shape[-1]))
+
+    result = scaled_dot_product_attention(
+        fold(query),
+        key,
+        value,
+        mask=fold_added(mask),
+        bias=fold_added(bias),
+        scale=scale,
+        return_weights=return_weights,
+    )
+
+    def unfold(x: Tensor) -> Tensor:
+        """``(..., n_kv_heads, group * q_len, n)`` → ``(..., n_heads, q_len, n)``."""
+        return x.unflatten(-2, (group, q_len)).flatten(-4, -3)
+
+    return tuple(unfold(x) for x in result) if return_weights else unfold(result)
+
+
+class MultiHeadAttention(nn.Module):
+    r"""Several attentions side by side, each in a space of its own (``eq-multi-head``, chapter 02).
+
+    .. math::
+
+        \operatorname{head}_h = \operatorname{Attention}(XW_q^{(h)}, CW_k^{(h)}, CW_v^{(h)}),
+        \qquad
+        Y = [\operatorname{head}_1, \dots, \operatorname{head}_H]\,W_o
+
+    with the context C = X in self-attention. The matrices of all heads are stored side by side:
+    rows ``h * head_dim`` to ``(h + 1) * head_dim - 1`` of ``w_q.weight`` belong to head h (a
+    :class:`torch.nn.Linear` stores the transpose of W).
+
+    Args:
+        d_model: width of the input and of the output.
+        n_heads: number of query heads.
+        n_kv_heads: number of key and value heads; ``n_heads`` when not given. 1 is multi-query
+            attention, anything between is grouped-query attention (chapter 10).
+        head_dim: width of a query and of a key; ``d_model / n_heads`` when not given.
+        value_dim: width of a value; ``head_dim`` when not given.
+        context_dim: width of the context in cross-attention; ``d_model`` when not given.
+        bias: whether the four linear maps have a bias.
+        scale: what the scores are multiplied by. When not given, the scheme of position
+            decides, and without one it is ``1 / sqrt(head_dim)``.
+
+    Raises:
+        ValueError: if a size is below 1, or the heads do not divide.
+
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        n_kv_heads: int | None = None,
+        head_dim: int | None = None,
+        value_dim: int | None = None,
+        context_dim: int | None = None,
+        bias: bool = False,
+        scale: float | None = None,
+    ) -> None:
+        super().__init__()
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if n_heads < 1 or n_kv_heads < 1 or n_heads % n_kv_heads:
+            raise ValueError(
+                f"n_heads={n_heads} must be a multiple of n_kv_heads={n_kv_heads}, both at least "
+                "1: each key head serves the same number of query heads"
+            )
+        if head_dim is None:
+            if d_model < 1 or d_model % n_heads:
+                raise ValueError(
+                    f"d_model={d_model} does not divide into n_heads={n_heads}: choose another "
+                    "number of heads, or give head_dim"
+                )
+            head_dim = d_model // n_heads
+        value_dim = head_dim if value_dim is None else value_dim
+        context_dim = d_model if context_dim is None else context_dim
+        if min(d_model, head_dim, value_dim, context_dim) < 1:
+            raise ValueError(
+                f"every width must be at least 1, got d_model={d_model}, head_dim={head_dim}, "
+                f"value_dim={value_dim}, context_dim={context_dim}"
+            )
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
+        self.head_dim, self.value_dim = head_dim, value_dim
+        self.scale = scale
+        self.w_q = nn.Linear(d_model, n_heads * head_dim, bias=bias)
+        self.w_k = nn.Linear(context_dim, n_kv_heads * head_dim, bias=bias)
+        self.w_v = nn.Linear(context_dim, n_kv_heads * value_dim, bias=bias)
+        self.w_o = nn.Linear(n_heads * value_dim, d_model, bias=bias)
+
+    def keys_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of a context ``(batch, k_len, context_dim)``.
+
+        Returns:
+            Keys ``(batch, n_kv_heads, k_len, head_dim)`` and values
+            ``(batch, n_kv_heads, k_len, value_dim)``. In cross-attention they stay the same
+            while decoding, so they are computed once and passed to :meth:`forward`.
+        """
+        key = split_heads(self.w_k(context), self.n_kv_heads)  # (batch, kv_heads, k_len, head_dim)
+        value = split_heads(self.w_v(context), self.n_kv_heads)  # (batch, kv_heads, k_len, v_dim)
+        return key, value
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        keys_values: tuple[Tensor, Tensor] | None = None,
+        mask: Tensor | None = None,
+        position: nn.Module | None = None,
+        prepared: object = None,
+        cache: object = None,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Let every token of ``x`` take from the tokens of the context (of ``x`` itself without).
+
+        Args:
+            x: ``(batch, q_len, d_model)``.
+            context: ``(batch, k_len, context_dim)``: cross-attention.
+            keys_values: cross-attention whose keys and values are known already.
+            mask: boolean, broadcastable to ``(batch, n_heads, q_len, k_len)``; ``k_len`` counts
+                the cached keys too.
+            position: a :class:`lib.position.Position`; self-attention only.
+            prepared: what its ``prepare`` returned for this forward.
+            cache: a :class:`lib.kv_cache.KVCache`; self-attention only. The new keys and values
+                are added to it, and all that it holds is attended to.
+            return_weights: also return the weights.
+
+        Returns:
+            ``(batch, q_len, d_model)``; with ``return_weights`` the pair with the weights
+            ``(batch, n_heads, q_len, k_len)``.
+
+        Raises:
+            ValueError: if shapes, dtypes or devices do not fit, or a position or a cache is
+                given in cross-attention.
+        """
+        crosses = context is not None or keys_values is not None
+        if crosses and (position is not None or cache is not None):
+            raise ValueError(
+                "cross-attention takes no position and no cache, got "
+                f"position={type(position).__name__} and cache={type(cache).__name__}: the "
+                "context is not in the sequence that the queries are counted in"
+            )
+        query = split_heads(self.w_q(x), self.n_heads)  # (batch, heads, q_len, head_dim)
+        if keys_values is None:
+            keys_values = self.keys_values(x if context is None else context)
+        key, value = keys_values  # (batch, kv_heads, k_len, head_dim or value_dim)
+        bias, scale = None, self.scale
+        if position is not None:
+            query, key = position.transform(query, key, prepared)  # the new ones
+        if cache is not None:
+            key, value = cache.update(key, value)  # all of them, k_len = cached + new
+        if position is not None:
+            bias = position.bias(query, key, prepared)  # (batch or 1, heads, q_len, k_len)
+            scale = position.scale(self.head_dim) if scale is None else scale
+        result = grouped_query_attention(
+            query, key, value, mask=mask, bias=bias, scale=scale, return_weights=return_weights
+        )
+        heads, *weights = result if return_weights else (result,)  # (batch, heads, q_len, v_dim)
+        output = self.w_o(merge_heads(heads))  # (batch, q_len, d_model)
+        return (output, *weights) if return_weights else output
+
+
 def _fused(query, key, value, mask, bias, scale, leading):
-    """The same result from torch's kernel, which wants one added mask and equal leading sizes."""
+    """The same result from torch's kernel, which wants one added mask and equal leading sizes.
+
+    Its fast paths take four dimensions exactly: with three or five, or a mask of three, a slow
+    path steps in without a word (4 to 10 times slower on a CPU).
+    """
+    two = (1, 1, *leading)[-max(2, len(leading)) :]  # leading dimensions, at least two of them
+
+    def four_dims(x: Tensor) -> Tensor:
+        return x.expand(*two, *x.shape[-2:]).flatten(0, -4)
+
     if bias is None:
         added = mask
     else:
         added = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         added = added.to(query.dtype)
-    return F.scaled_dot_product_attention(
-        query.expand(*leading, *query.shape[-2:]),
-        key.expand(*leading, *key.shape[-2:]),
-        value.expand(*leading, *value.shape[-2:]),
-        attn_mask=added,
-        scale=scale,
+    if added is not None:  # kept small where it broadcasts
+        added = added[(None,) * (4 - added.dim())]
+        if len(two) > 2:
+            added = four_dims(added)
+    output = F.scaled_dot_product_attention(
+        four_dims(query), four_dims(key), four_dims(value), attn_mask=added, scale=scale
     )
+    return output.reshape(*leading, *output.shape[-2:])
 
 
 def _check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:

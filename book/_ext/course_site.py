@@ -1,0 +1,105 @@
+"""What this site asks of Sphinx beyond Jupyter Book's own settings.
+
+- A page is read again when its notebook's outputs changed, even if its source did not.
+- Link previews and a sitemap are made once the site's address is known (``html.baseurl``).
+- sphinx-thebe, which loads code from a third party, is taken out.
+- Markup of other packages that screen readers cannot use is mended.
+- Binder and Colab buttons wait until ``repository.url`` is set.
+- The start page at the root is a redirect that says where it leads.
+"""
+
+import hashlib
+from pathlib import Path
+
+import nbformat
+from jupyter_cache import get_cache
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
+
+START = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="canonical" href="{target}">
+<meta http-equiv="refresh" content="0; url={target}">
+</head>
+<body><main><h1>{title}</h1><p><a href="{target}">Open the book</a></p></main></body>
+</html>
+"""
+
+
+def without_repository(app: Sphinx, config: Config) -> None:
+    """Without a public repository there is nothing to launch, and the theme would stop at that."""
+    if not config.html_theme_options.get("repository_url"):
+        config.html_theme_options["launch_buttons"] = {}
+
+
+def digests(app: Sphinx, env: BuildEnvironment) -> dict[str, str]:
+    """A hash of the executed cells of every notebook, as the cache holds them."""
+    cache = get_cache(
+        app.config.nb_execution_cache_path or Path(app.outdir).parent / ".jupyter_cache"
+    )
+    found = {}
+    for docname in env.found_docs:
+        path = Path(env.doc2path(docname))
+        if path.suffix != ".ipynb":
+            continue
+        try:
+            record = cache.match_cache_notebook(nbformat.read(path, as_version=4))
+            executed = cache.get_cache_bundle(record.pk).nb
+        except KeyError:  # not executed yet: Sphinx will do it, and read the page anyway
+            continue
+        found[docname] = hashlib.sha256(nbformat.writes(executed).encode()).hexdigest()
+    return found
+
+
+def outdated(app, env, added, changed, removed) -> list[str]:
+    """Name the pages whose outputs are not those that were read last time."""
+    before = getattr(env, "course_digests", {})
+    env.course_digests = digests(app, env)
+    return [name for name, digest in env.course_digests.items() if before.get(name) != digest]
+
+
+def without_thebe(app: Sphinx) -> None:
+    """Take sphinx-thebe out, which Jupyter Book always loads: its code comes from a third party."""
+    for listeners in app.events.listeners.values():
+        listeners[:] = [each for each in listeners if each.handler.__module__ != "sphinx_thebe"]
+    app.registry.css_files[:] = [
+        (name, attributes)
+        for name, attributes in app.registry.css_files
+        if name != "sphinx-thebe.css"
+    ]
+
+
+def accessible(app, pagename, templatename, context, doctree) -> None:
+    """Mend what axe-core finds in the markup that other packages write into a page."""
+    for found, better in (
+        # docutils' role is withdrawn from ARIA, and no child of the list around it
+        ('role="doc-biblioentry"', 'role="listitem"'),
+        # MyST-NB's label hides the words that stand on the control
+        ('<summary aria-label="Toggle hidden content">', "<summary>"),
+    ):
+        if "body" in context:
+            context["body"] = context["body"].replace(found, better)
+
+
+def write_start(app: Sphinx, error: Exception | None) -> None:
+    """Replace the bare redirect that sphinx-external-toc writes."""
+    if error is None and app.builder.name == "html" and app.config.root_doc != "index":
+        page = START.format(title=app.config.html_title, target=f"{app.config.root_doc}.html")
+        (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict:
+    if app.config.overrides.get("html_baseurl"):
+        app.setup_extension("sphinxext.opengraph")
+        app.setup_extension("sphinx_sitemap")
+    without_thebe(app)
+    app.connect("config-inited", without_repository)
+    app.connect("env-get-outdated", outdated)
+    app.connect("html-page-context", accessible)
+    app.connect("build-finished", write_start, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,105 @@
+r"""Attention with linear biases, ALiBi (chapter 06).
+
+Head h subtracts its slope times the distance from each scaled score (``eq-alibi``):
+
+.. math:: b_{h,m,n} = -s_h \, |m - n|
+
+Conventions:
+
+- Slopes are positive and the bias is zero or negative: the farther, the lower.
+- Head 0 has the steepest slope. The formulas count heads from h = 1.
+- For n heads, n a power of two, both rules give :math:`s_h = 2^{-8h/n}`. For other n they
+  differ (``eq-alibi-slopes``): the paper's sentence (``"geometric"``) keeps that formula; the
+  official code (``"official"``, what released models use) takes the slopes of the power of two
+  below n, then every other slope of the power of two above n.
+- The paper's models are causal, where m ≥ n and :math:`|m-n| = m - n`. Some code adds
+  :math:`s_h n` in place of :math:`-s_h (m - n)`: along one row these differ by the constant
+  :math:`s_h m`, and the softmax does not see it.
+
+Source: Press et al., *Train Short, Test Long*, 2021, arXiv:2108.12409, section 3.
+"""
+
+import torch
+from torch import Tensor
+
+from lib.relative import relative_positions
+
+__all__ = ["alibi_bias", "alibi_slopes"]
+
+
+def alibi_slopes(
+    n_heads: int,
+    *,
+    rule: str = "official",
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    r"""Give one slope per head (``eq-alibi-slopes``, chapter 06).
+
+    Args:
+        n_heads: number of heads, at least 1.
+        rule: ``"official"`` or ``"geometric"``; they differ where ``n_heads`` is not a power of 2.
+        dtype: dtype of the result.
+        device: where the result is made.
+
+    Returns:
+        ``(n_heads,)``, positive, in scores per token.
+
+    Raises:
+        ValueError: if ``n_heads`` is below 1 or the rule is unknown.
+
+    Example:
+        >>> alibi_slopes(4)
+        tensor([0.2500, 0.0625, 0.0156, 0.0039])
+        >>> alibi_slopes(3)
+        tensor([0.0625, 0.0039, 0.2500])
+    """
+    if n_heads < 1:
+        raise ValueError(f"n_heads must be 1 or more, got n_heads={n_heads}")
+    if rule not in ("official", "geometric"):
+        raise ValueError(f'rule must be "official" or "geometric", got {rule!r}')
+    if rule == "geometric":
+        return _geometric(n_heads, device).to(dtype)
+    power = 1 << (n_heads.bit_length() - 1)  # the largest power of two up to n_heads
+    above = _geometric(2 * power, device)[0::2]
+    return torch.cat((_geometric(power, device), above[: n_heads - power])).to(dtype)
+
+
+def alibi_bias(
+    n_heads: int,
+    q_positions: Tensor,
+    k_positions: Tensor,
+    *,
+    rule: str = "official",
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    r"""Give the bias :math:`-s_h |m - n|` of every head (``eq-alibi``, chapter 06).
+
+    Args:
+        n_heads: number of heads, at least 1.
+        q_positions: ``(..., q_len)``, the queries' positions m.
+        k_positions: ``(..., k_len)``, the keys' positions n.
+        rule: as in :func:`alibi_slopes`.
+        dtype: dtype of the result.
+
+    Returns:
+        ``(..., n_heads, q_len, k_len)``, zero or negative.
+
+    Raises:
+        ValueError: if ``n_heads`` is below 1 or the rule is unknown.
+
+    Example:
+        >>> alibi_bias(2, torch.tensor([7]), torch.tensor([5, 6, 7]))
+        tensor([[[-0.1250, -0.0625,  0.0000]],
+        <BLANKLINE>
+                [[-0.0078, -0.0039,  0.0000]]])
+    """
+    slopes = alibi_slopes(n_heads, rule=rule, dtype=dtype, device=q_positions.device)
+    nearness = -relative_positions(q_positions, k_positions).abs()  # (..., q_len, k_len)
+    return slopes.view(-1, 1, 1) * nearness.unsqueeze(-3).to(dtype)
+
+
+def _geometric(n_heads: int, device: torch.device | str | None) -> Tensor:
+    """The sequence that starts at 2^(−8/n) and has it as its ratio, in float64."""
+    heads = torch.arange(1, n_heads + 1, dtype=torch.float64, device=device)
+    return torch.exp2(-8.0 * heads / n_heads)

@@ -1,0 +1,220 @@
+r"""One layer of a Transformer: attention, feed-forward, residuals and norms (chapters 08, 09).
+
+Source: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, sections 3.1 and 3.3.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lib.attention import MultiHeadAttention
+from lib.kv_cache import KVCache
+from lib.norms import LayerNorm, RMSNorm
+from lib.position import Position
+
+__all__ = ["AttentionWeights", "Block", "FeedForward"]
+
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
+NORMS = {"layer": LayerNorm, "rms": RMSNorm}
+
+
+class AttentionWeights(NamedTuple):
+    """Weights of every layer, each ``(batch, heads, q_len, k_len)``; no layers, no weights."""
+
+    self_attention: list[Tensor]
+    cross_attention: list[Tensor]
+
+
+class FeedForward(nn.Module):
+    r"""Two linear maps with a bend between them, the same at every token (``eq-ffn``, chapter 09).
+
+    .. math::
+
+        \operatorname{FFN}(x) = \varphi(xW_1)\,W_2
+        \qquad\text{or, gated,}\qquad
+        \bigl(\operatorname{SiLU}(xW_g) \odot xW_1\bigr)\,W_2
+
+    Args:
+        d_model: width of input and output.
+        d_ff: width between; ``4 * d_model`` when not given.
+        activation: ``"relu"`` (Vaswani et al. 2017, section 3.3), ``"gelu"`` or the gated
+            ``"swiglu"`` (Shazeer 2020, arXiv:2002.05202, section 2).
+        bias: whether the linear maps have a bias.
+
+    Raises:
+        ValueError: if the activation is unknown.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int | None = None,
+        *,
+        activation: str = "gelu",
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        d_ff = 4 * d_model if d_ff is None else d_ff
+        self.activation = choose("activation", activation, ACTIVATIONS)
+        self.w_1 = nn.Linear(d_model, d_ff, bias=bias)
+        self.w_gate = nn.Linear(d_model, d_ff, bias=bias) if activation == "swiglu" else None
+        self.w_2 = nn.Linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(..., d_model)`` → ``(..., d_model)``, each token by itself."""
+        if self.w_gate is None:
+            return self.w_2(self.activation(self.w_1(x)))  # (..., d_ff) inside
+        return self.w_2(self.activation(self.w_gate(x)) * self.w_1(x))
+
+
+class Block(nn.Module):
+    r"""One layer: each sublayer F is wrapped in a residual and a norm (chapter 08).
+
+    .. math::
+
+        \text{pre-norm:}\quad x + F(\operatorname{norm}(x))
+        \qquad\qquad
+        \text{post-norm:}\quad \operatorname{norm}(x + F(x))
+
+    (``eq-pre-norm``, ``eq-post-norm``). The sublayers are self-attention, cross-attention if
+    wanted, and feed-forward.
+
+    Args:
+        d_model: width of a token.
+        n_heads: number of query heads.
+        d_ff: width inside the feed-forward; ``4 * d_model`` when not given.
+        cross_attention: whether the block looks at a context too.
+        norm_placement: ``"pre"`` (Xiong et al. 2020, arXiv:2002.04745) or ``"post"`` (Vaswani
+            et al. 2017, section 3.1).
+        norm: ``"layer"`` or ``"rms"``.
+        norm_eps: ε of the norms.
+        activation: as in :class:`FeedForward`.
+        bias: whether the linear maps have a bias.
+        dropout: share of each sublayer's output that is dropped in training.
+        n_kv_heads: as in :class:`lib.attention.MultiHeadAttention`.
+        head_dim: likewise.
+        value_dim: likewise.
+        scale: likewise; of both attentions.
+
+    Raises:
+        ValueError: if an option is unknown or sizes do not fit.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        d_ff: int | None = None,
+        cross_attention: bool = False,
+        norm_placement: str = "pre",
+        norm: str = "layer",
+        norm_eps: float = 1e-5,
+        activation: str = "gelu",
+        bias: bool = True,
+        dropout: float = 0.0,
+        n_kv_heads: int | None = None,
+        head_dim: int | None = None,
+        value_dim: int | None = None,
+        scale: float | None = None,
+    ) -> None:
+        super().__init__()
+        make_norm = choose("norm", norm, NORMS)
+        self.pre_norm = choose("norm_placement", norm_placement, {"pre": True, "post": False})
+        attention = {
+            "n_kv_heads": n_kv_heads,
+            "head_dim": head_dim,
+            "value_dim": value_dim,
+            "bias": bias,
+            "scale": scale,
+        }
+        self.self_attention = MultiHeadAttention(d_model, n_heads, **attention)
+        self.self_norm = make_norm(d_model, eps=norm_eps)
+        self.cross_attention = self.cross_norm = None
+        if cross_attention:
+            self.cross_attention = MultiHeadAttention(d_model, n_heads, **attention)
+            self.cross_norm = make_norm(d_model, eps=norm_eps)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation, bias=bias)
+        self.feed_forward_norm = make_norm(d_model, eps=norm_eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None = None,
+        position: Position | None = None,
+        prepared: object = None,
+        cache: KVCache | None = None,
+        context: Tensor | None = None,
+        context_keys_values: tuple[Tensor, Tensor] | None = None,
+        context_mask: Tensor | None = None,
+        weights: AttentionWeights | None = None,
+    ) -> Tensor:
+        """Pass tokens through the layer.
+
+        Args:
+            x: ``(batch, q_len, d_model)``.
+            mask: which keys each token may see, broadcastable to
+                ``(batch, heads, q_len, k_len)``.
+            position: the stack's scheme.
+            prepared: what its ``prepare`` returned.
+            cache: this layer's keys and values so far.
+            context: ``(batch, context_len, d_model)``.
+            context_keys_values: the context's keys and values, if they are known already.
+            context_mask: which of the context may be seen, broadcastable to
+                ``(batch, heads, q_len, context_len)``.
+            weights: where to put this layer's attention weights.
+
+        Returns:
+            ``(batch, q_len, d_model)``.
+        """
+
+        def attend(y: Tensor) -> Tensor:
+            result = self.self_attention(
+                y,
+                mask=mask,
+                position=position,
+                prepared=prepared,
+                cache=cache,
+                return_weights=weights is not None,
+            )
+            return _note(result, None if weights is None else weights.self_attention)
+
+        def cross(y: Tensor) -> Tensor:
+            result = self.cross_attention(
+                y,
+                context,
+                keys_values=context_keys_values,
+                mask=context_mask,
+                return_weights=weights is not None,
+            )
+            return _note(result, None if weights is None else weights.cross_attention)
+
+        x = self._residual(x, attend, self.self_norm)
+        if self.cross_attention is not None:
+            x = self._residual(x, cross, self.cross_norm)
+        return self._residual(x, self.feed_forward, self.feed_forward_norm)
+
+    def _residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        if self.pre_norm:
+            return x + self.dropout(sublayer(norm(x)))  # x itself goes round, not norm(x)
+        return norm(x + self.dropout(sublayer(x)))
+
+
+def choose(name: str, key: str, options: dict[str, Any]) -> Any:
+    """Look an option up, or say which there are."""
+    if key not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}, got {key!r}")
+    return options[key]
+
+
+def _note(result: Tensor | tuple[Tensor, Tensor], where: list[Tensor] | None) -> Tensor:
+    """Put the weights of an attention where they are wanted, return its output."""
+    if where is None:
+        return result
+    output, weights = result
+    where.append(weights)
+    return output

@@ -1,0 +1,272 @@
+r"""How the figures of the course look: colours that differ in line style too, heat maps, words.
+
+Nothing happens until :func:`use_style` is called, and matplotlib is imported only then, so that
+``import lib`` neither needs it nor waits for it.
+
+Why the figures are as they are:
+
+- **SVG**, with letters as outlines and no date in it: sharp at any size, the same bytes from the
+  same numbers, and a few kB compressed. For many thousands of points ask for
+  ``use_style(image_format="retina")``.
+- **On white**: readable in any viewer. The book's dark pages invert them, except for heat maps,
+  whose colours mean something (class ``no-invert``).
+- **5.2 inches wide with letters of 11 points**: on a phone, where the page is 350 pixels wide,
+  the letters are still 10 pixels high.
+- **Okabe–Ito colours**, which keep a contrast of 3 on white and on dark pages, each with a line
+  style of its own: colour is never the only difference (Okabe and Ito, *Color Universal Design*,
+  2008).
+
+Words that a figure draws pass through :func:`text`, so that another language needs one table.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+__all__ = [
+    "COLORS",
+    "LINE_STYLES",
+    "MARKERS",
+    "attention_map",
+    "heatmap",
+    "series",
+    "set_words",
+    "text",
+    "use_style",
+]
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+LINE_STYLES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "D", "^")
+WIDTH = 5.2  # inches
+MOST_NUMBERED = 12  # columns, above which numbers in the cells could not be read on a phone
+POSITIVE = ("#0072B2", "#003554")  # of a heat map, from the middle to the end
+NEGATIVE = ("#6b2f00", "#D55E00")  # from the end to the middle
+EMPTY = "#e8e8e8"  # a cell with no finite value
+
+_words: dict[str, str] = {}
+_fonts: list[str] = []
+
+
+def set_words(table: Mapping[str, str], *, fonts: Sequence[str] = ()) -> None:
+    """Draw ``table[words]`` in place of ``words`` from now on; what is not in it stays English.
+
+    Words with numbers in them are looked up before the numbers go in, braces and all, as in
+    ``text("query {m}").format(m=3)``. An edition in another language calls this once, before a
+    chapter runs, and names in ``fonts`` the families that have its letters.
+    """
+    _words.clear()
+    _words.update(table)
+    _fonts[:] = fonts
+
+
+def text(words: str) -> str:
+    """The words to draw for these English words.
+
+    >>> text("position")
+    'position'
+    """
+    return _words.get(words, words)
+
+
+def series(index: int, *, marker: bool = False) -> dict:
+    """Colour, line style and, if asked, marker of one curve, to pass on to ``plot``.
+
+    Up to 16 curves differ; :func:`use_style` gives them to successive curves by itself.
+
+    Raises:
+        ValueError: if ``index`` is not 0 to 15.
+
+    >>> series(1, marker=True)
+    {'color': '#D55E00', 'linestyle': '--', 'marker': 's'}
+    """
+    n = len(COLORS)
+    if index not in range(n * n):
+        raise ValueError(f"a curve's index must be 0 to {n * n - 1}, got {index}")
+    again = (index + index // n) % n  # the second round pairs each colour with another style
+    style = {"color": COLORS[index % n], "linestyle": LINE_STYLES[again]}
+    return {**style, "marker": MARKERS[again]} if marker else style
+
+
+def use_style(*, image_format: str = "svg") -> None:
+    """Make matplotlib, and the notebook that shows it, draw as the course does.
+
+    Args:
+        image_format: ``"svg"``, or ``"retina"`` (PNG at twice the resolution) for a figure
+            that would be heavy as SVG.
+
+    Raises:
+        ValueError: if ``image_format`` is neither.
+    """
+    if image_format not in ("svg", "retina"):
+        raise ValueError(f"image_format must be 'svg' or 'retina', got {image_format!r}")
+    import matplotlib as mpl
+    from cycler import cycler
+
+    curves = [series(index) for index in range(2 * len(COLORS))]
+    mpl.rcdefaults()  # the same figures for everybody, whatever their matplotlibrc says
+    mpl.rcParams.update(
+        {
+            "axes.grid": True,
+            "axes.prop_cycle": cycler(
+                color=[curve["color"] for curve in curves],
+                linestyle=[curve["linestyle"] for curve in curves],
+            ),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlesize": "medium",
+            "figure.constrained_layout.use": True,
+            "figure.figsize": (WIDTH, 3.2),
+            "font.family": [*_fonts, "DejaVu Sans"],
+            "font.size": 11,
+            "grid.alpha": 0.3,
+            "image.interpolation": "none",  # one pixel per cell in the file: small and sharp
+            "legend.handlelength": 3,  # long enough to tell the line styles apart
+            "lines.linewidth": 2,
+            "svg.fonttype": "path",
+            "svg.hashsalt": "attention-position-cache",
+        }
+    )
+    ipython = sys.modules.get("IPython")
+    shell = ipython and ipython.get_ipython()
+    if shell is not None and hasattr(shell, "kernel"):
+        from matplotlib_inline.config import InlineBackend
+
+        inline = InlineBackend.instance(parent=shell)
+        inline.print_figure_kwargs = {"bbox_inches": None, "metadata": {"Date": None}}
+        inline.figure_formats = {image_format}
+
+
+def heatmap(
+    matrix,
+    *,
+    kind: str = "scores",
+    row_labels: Sequence[str] | None = None,
+    column_labels: Sequence[str] | None = None,
+    x_label: str = "",
+    y_label: str = "",
+    color_label: str = "",
+    title: str = "",
+    value_format: str | None = "{:.2f}",
+    limit: float | None = None,
+    ax=None,
+):
+    """Draw a matrix, row 0 on top, with its numbers in the cells.
+
+    Show it with class ``no-invert`` (and alt text) in a book: dark pages would turn its colours.
+
+    Args:
+        matrix: array or tensor, ``(rows, columns)``; infinite and NaN cells are drawn grey.
+        kind: ``"scores"`` (blue above 0, white at 0, orange below) or ``"weights"``
+            (the blue half, and no negative values).
+        row_labels: a word for each row; ``column_labels`` for each column.
+        x_label: what runs along the columns, with its unit; ``y_label``, along the rows.
+        color_label: what the colour means, with its unit; without one there is no colour bar.
+        title: a few words above.
+        value_format: how a cell's number is written; ``None`` writes none.
+        limit: the value with the deepest colour; the largest absolute value by default. Give
+            one to all the maps that are to be compared.
+        ax: where to draw; a new figure by default.
+
+    Returns:
+        The matplotlib ``Axes``.
+
+    Raises:
+        ValueError: if the matrix is not one, labels do not match it, weights are negative, a
+            value is beyond the limit, or numbers would be too small to read.
+    """
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
+
+    matrix = np.asarray(matrix.detach().cpu() if hasattr(matrix, "detach") else matrix, dtype=float)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ValueError(f"a heat map needs shape (rows, columns), got {matrix.shape}")
+    rows, columns = matrix.shape
+    labels = {"row": (row_labels, rows), "column": (column_labels, columns)}
+    for name, (words, length) in labels.items():
+        if words is not None and len(words) != length:
+            raise ValueError(f"got {len(words)} {name} labels for {length} {name}s: {list(words)}")
+    if kind not in ("scores", "weights"):
+        raise ValueError(f"kind must be 'scores' or 'weights', got {kind!r}")
+    finite = matrix[np.isfinite(matrix)]
+    if kind == "weights" and finite.size and finite.min() < 0:
+        raise ValueError(
+            f"weights cannot be negative, got {finite.min():g}; for kind='scores' they can"
+        )
+    largest = np.abs(finite).max(initial=0)
+    if limit is not None and largest > limit:
+        raise ValueError(f"the largest absolute value is {largest:g}, beyond limit={limit:g}")
+    if value_format is not None and columns > MOST_NUMBERED:
+        raise ValueError(
+            f"numbers in {columns} columns could not be read, {MOST_NUMBERED} is the most: pass "
+            "value_format=None and a color_label"
+        )
+    limit = limit or largest or 1.0
+
+    if ax is None:
+        square = 0.8 * WIDTH * rows / columns
+        height = min(max(square, min(0.45 * rows, 2)), 1.2 * WIDTH) + 0.9
+        ax = plt.figure(figsize=(WIDTH, height)).add_subplot()
+    shades_of = (*NEGATIVE, "white", *POSITIVE) if kind == "scores" else ("white", *POSITIVE)
+    color_map = mpl.colors.LinearSegmentedColormap.from_list(kind, shades_of, bad=EMPTY)
+    shades = mpl.colors.Normalize(-limit if kind == "scores" else 0, limit)
+    shown = np.ma.masked_invalid(matrix)
+    image = ax.imshow(shown, cmap=color_map, norm=shades, aspect="auto", interpolation="none")
+    ax.grid(False)
+    for axis, (words, length) in zip((ax.yaxis, ax.xaxis), labels.values(), strict=True):
+        if words is not None:
+            axis.set_ticks(range(length), [text(each) for each in words])
+            axis.set_tick_params(length=0)
+    if value_format is not None:
+        size = min(11, 72 * WIDTH / columns / 4.2)  # about four characters to a cell
+        for (i, j), value in np.ndenumerate(matrix):
+            words = value_format.format(value).replace("-", "−").replace("inf", "∞")
+            ink = _ink(
+                color_map(shades(value)) if np.isfinite(value) else mpl.colors.to_rgba(EMPTY)
+            )
+            ax.text(j, i, words, ha="center", va="center", color=ink, fontsize=size)
+    if color_label:
+        ax.figure.colorbar(image, ax=ax).set_label(text(color_label))
+    ax.set(xlabel=text(x_label), ylabel=text(y_label), title=text(title))
+    return ax
+
+
+def attention_map(
+    weights, tokens_q: Sequence[str], tokens_k: Sequence[str] | None = None, **options
+):
+    """Draw attention weights: queries (position m) downwards, keys (position n) to the right.
+
+    Args:
+        weights: ``(q_len, k_len)``, each row summing to 1.
+        tokens_q: the tokens that ask.
+        tokens_k: the tokens that are asked; the same by default.
+        options: as for :func:`heatmap`; the deepest colour is weight 1 unless ``limit`` is given.
+
+    Returns:
+        The matplotlib ``Axes``.
+
+    Raises:
+        ValueError: as :func:`heatmap`.
+    """
+    options = {
+        "kind": "weights",
+        "x_label": "key, position n",
+        "y_label": "query, position m",
+        "limit": 1.0,
+        **options,
+    }
+    tokens_k = tokens_q if tokens_k is None else tokens_k
+    return heatmap(weights, row_labels=tokens_q, column_labels=tokens_k, **options)
+
+
+def _luminance(color) -> float:
+    """Relative luminance of an RGB colour, 0 to 1 (WCAG 2)."""
+    parts = np.asarray(color[:3])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def _ink(background) -> str:
+    """Black or white, whichever stands out more (their contrast is equal at 0.179)."""
+    return "black" if _luminance(background) > 0.179 else "white"

@@ -1,0 +1,322 @@
+r"""A figure to play with: frames computed in Python, chosen by a short script.
+
+No library and no kernel. The output is one piece of HTML: an SVG, its controls, and a table of
+what changes. It works offline, by keyboard, by pointer and by touch, in light and dark pages, and
+shows its first frame where no script runs. The script interpolates nothing: it looks up what
+Python computed, so a number on the page is a number that the cell computed.
+
+>>> import math
+>>> plane = Axes(x=(-1, 1), y=(-1, 1), equal=True)
+>>> def frame(turns):
+...     angle = 2 * math.pi * turns
+...     return [plane.arrow(0, 0, math.cos(angle), math.sin(angle))]
+>>> SliderFigure(
+...     name="turn",
+...     title="A pair that turns",
+...     controls=[Slider("turns", "angle", [0, 0.25, 0.5], "{} of a turn")],
+...     axes=plane,
+...     frame=frame,
+...     alt="The pair after {turns} of a turn.",
+... )
+<SliderFigure turn: 3 frames. The pair after 0 of a turn.>
+
+How it stays small: a frame is a list of SVG elements (:mod:`lib.marks`), and every frame has the
+same ones. Of an attribute that changes, the figure stores one value per combination of *the
+controls that it depends on*; what never changes is written once.
+
+Words (titles, labels, formats) go through :func:`lib.figures.text`.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import product
+
+from lib.figures import COLORS
+from lib.figures import text as word
+from lib.marks import Axes, Element, minus
+
+__all__ = ["Axes", "Checkbox", "Control", "Select", "Slider", "SliderFigure"]
+
+MAX_FRAMES = 2000
+
+
+@dataclass(frozen=True)
+class Control:
+    """What the reader moves: ``values`` are passed to ``frame``, ``said`` is shown and spoken."""
+
+    kind: str
+    name: str
+    label: str
+    values: tuple
+    said: tuple[str, ...]
+    start: int
+
+
+def Slider(name: str, label: str, values: Iterable, format: str = "{}", *, start=None) -> Control:
+    """A range input over ``values`` in the order given.
+
+    Args:
+        name: the argument of ``frame`` that gets the value.
+        label: what is chosen; ``format`` says a value, with its unit.
+        values: two or more.
+        start: the value shown first; the first one by default.
+
+    Raises:
+        ValueError: if the name is no identifier, there is one value only, or none is ``start``.
+    """
+    return _control("range", name, label, values, lambda v: minus(word(format).format(v)), start)
+
+
+def Select(name: str, label: str, options: Iterable[str], *, start=None) -> Control:
+    """A drop-down list; as :func:`Slider`. The reader sees an option's translation."""
+    return _control("select", name, label, options, word, start)
+
+
+def Checkbox(name: str, label: str, *, start: bool = False) -> Control:
+    """A box to tick; ``frame`` gets ``False`` or ``True``."""
+    return _control("checkbox", name, label, (False, True), str, start)
+
+
+def _control(kind: str, name: str, label: str, values: Iterable, said, start) -> Control:
+    values = tuple(values)
+    if not name.isidentifier():
+        raise ValueError(f"control {label!r} needs a name that an argument can have, got {name!r}")
+    if len(values) < 2:
+        raise ValueError(f"control {name!r} needs 2 values or more, got {len(values)}: {values}")
+    start = values[0] if start is None else start
+    if start not in values:
+        raise ValueError(f"control {name!r} cannot start at {start!r}: its values are {values}")
+    return Control(kind, name, label, values, tuple(map(said, values)), values.index(start))
+
+
+class SliderFigure:
+    """SVG, controls and script in one piece of HTML; a notebook shows it as a cell's value.
+
+    Args:
+        name: lower-case letters, digits and hyphens; the id on the page is ``figure-`` + name.
+        title: a short line above the figure.
+        controls: one or more of :func:`Slider`, :func:`Select`, :func:`Checkbox`.
+        axes: the axes that the marks came from, one or several.
+        frame: called with every combination of the controls' values, by name; returns the marks
+            (a list of them counts as several). Every frame has the same marks in the same order;
+            a mark that is absent in some frames has no points there, or no words.
+        alt: describes the picture to somebody who cannot see it: a format string of the controls'
+            names, or a function of them.
+        readout: likewise; shown below the controls, and spoken when it changes.
+        max_bytes: how heavy the HTML may be.
+
+    Raises:
+        ValueError: if the name cannot be an id, two controls have one name, a frame's marks
+            differ from the first one's, there are too many frames, or the figure is too heavy.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        title: str,
+        controls: Sequence[Control],
+        axes: Axes | Sequence[Axes],
+        frame: Callable[..., Iterable],
+        alt: str | Callable[..., str],
+        readout: str | Callable[..., str] | None = None,
+        max_bytes: int = 32_000,
+    ) -> None:
+        names = [control.name for control in controls]
+        if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+            raise ValueError(f"name {name!r} must match [a-z][a-z0-9-]*: it becomes an id")
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"figure {name!r} needs controls with different names, got {names}")
+        self.name = name
+        self.n_frames = math.prod(len(control.values) for control in controls)
+        if self.n_frames > MAX_FRAMES:
+            raise ValueError(f"figure {name!r} has {self.n_frames} frames, more than {MAX_FRAMES}")
+        writer = _Writer(controls)
+        chosen = [
+            {control.name: control.values[i] for control, i in zip(controls, places, strict=True)}
+            for places in writer.combinations
+        ]
+        alts = [_say(alt, values) for values in chosen]
+        self.alt = alts[writer.start]
+
+        axes = [axes] if isinstance(axes, Axes) else axes
+        width = max(each.box[0] + each.box[2] for each in axes)
+        height = max(each.box[1] + each.box[3] for each in axes)
+        size = {"role": "img", "viewBox": f"0 0 {width:g} {height:g}"}
+        # In the order of the page: the script finds the parts that change by counting.
+        html = [
+            f'<div class="slider-figure" id="figure-{name}" role="group" aria-label='
+            f'"{escape(word(title))}" data-lm-suppress-shortcuts="true" '  # JupyterLab: our arrows
+            f'style="max-width:{1.25 * width:g}px"><style>{STYLE}</style>'
+            f"<p><strong>{escape(word(title))}</strong></p>",
+            writer.write([Element("svg", {**size, "aria-label": words}) for words in alts]),
+            *(writer.write([element]) for each in axes for element in each.outline()),
+            *(writer.write(versions) for versions in _versions(frame, chosen)),
+            "</svg>",
+            *(_rows(writer, k, control) for k, control in enumerate(controls)),
+        ]
+        if readout is not None:
+            html.append(writer.write([Element("output", {}, _say(readout, v)) for v in chosen]))
+        data = json.dumps(writer.changes, ensure_ascii=False, separators=(",", ":"))
+        data = data.replace("<", "\\u003c")  # so that no string can end the script
+        html.append(
+            f'<p class="note">{escape(word(NOTE))}</p>'
+            f"<script>{SCRIPT}(document.currentScript,{data})</script></div>"
+        )
+        self.html = "".join(html)
+        weight = len(self.html.encode())
+        if weight > max_bytes:
+            raise ValueError(
+                f"figure {name!r} weighs {weight} bytes, more than max_bytes={max_bytes}: "
+                "take fewer frames or points"
+            )
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return f"<SliderFigure {self.name}: {self.n_frames} frames. {self.alt}>"
+
+
+class _Writer:
+    """Writes elements as HTML, and keeps the table of what changes for the script.
+
+    A row of the table is ``[part, attribute, strides, values]``: which of the changing elements,
+    which attribute (``""`` for its text), and where the value for the controls' places is:
+    ``values[sum(stride * place)]``.
+    """
+
+    def __init__(self, controls: Sequence[Control]) -> None:
+        self.sizes = [len(control.values) for control in controls]
+        self.combinations = list(product(*map(range, self.sizes)))
+        self.start = self.combinations.index(tuple(control.start for control in controls))
+        self.changes: list[tuple] = []
+        self.n_parts = 0
+
+    def write(self, versions: Sequence[Element]) -> str:
+        """One element, given as it is in every frame, or once where it never changes."""
+        start = versions[self.start if len(versions) > 1 else 0]
+        changing = False
+        for name in ("", *start.attributes):
+            values = [version.attributes[name] if name else version.text for version in versions]
+            if any(value != values[0] for value in values):
+                self.changes.append((self.n_parts, name, *self.table(values)))
+                changing = True
+        self.n_parts += changing
+        attributes = "".join(f' {name}="{escape(str(v))}"' for name, v in start.attributes.items())
+        opening = f"<{start.tag}{attributes}{' data-part' * changing}>"
+        open_ended = start.tag in ("svg", "input")
+        return opening if open_ended else f"{opening}{escape(start.text)}</{start.tag}>"
+
+    def table(self, values: list) -> tuple[list[int], list]:
+        """Strides, and one value for each combination of the controls that matter."""
+        by_places = dict(zip(self.combinations, values, strict=True))
+        kept, strides, step = self.combinations, [], 1
+        for k in reversed(range(len(self.sizes))):
+            without = {places: (*places[:k], 0, *places[k + 1 :]) for places in kept}
+            matters = any(by_places[a] != by_places[b] for a, b in without.items())
+            strides.insert(0, step if matters else 0)
+            if matters:
+                step *= self.sizes[k]
+            else:
+                kept = [places for places in kept if places[k] == 0]
+        return strides, [by_places[places] for places in kept]
+
+
+def _versions(frame: Callable[..., Iterable], chosen: list[dict]) -> Iterable[tuple[Element, ...]]:
+    """For each element of a frame, what it is in every frame."""
+    frames: list[list[Element]] = []
+    for values in chosen:
+        marks = [[mark] if isinstance(mark, Element) else mark for mark in frame(**values)]
+        frames.append([element for mark in marks for element in mark])
+        first, this = ([(e.tag, *e.attributes) for e in frames[k]] for k in (0, -1))
+        if first != this:
+            raise ValueError(
+                f"every frame needs the same marks in the same order: {chosen[0]} has {len(first)} "
+                f"elements and {values} has {len(this)}, or others in their place"
+            )
+    return zip(*frames, strict=True)
+
+
+def _rows(writer: _Writer, k: int, control: Control) -> str:
+    """The k-th control with its label; disabled until the script has woken it."""
+    label = f"<span>{escape(word(control.label))}</span>"
+    if control.kind == "select":
+        options = "".join(
+            f'<option value="{i}"{" selected" * (i == control.start)}>{escape(words)}</option>'
+            for i, words in enumerate(control.said)
+        )
+        return f"<label>{label}<select disabled>{options}</select></label>"
+    if control.kind == "checkbox":
+        ticked = " checked" * control.start
+        return f'<label><input type="checkbox" disabled{ticked}>{label}</label>'
+    last = len(control.values) - 1
+    fixed = {"type": "range", "min": 0, "max": last, "value": control.start, "disabled": ""}
+    shape = {"aria-hidden": "true", "style": f"min-width:{max(map(len, control.said))}ch"}
+    said = [control.said[places[k]] for places in writer.combinations]
+    spoken = writer.write([Element("input", {**fixed, "aria-valuetext": words}) for words in said])
+    shown = writer.write([Element("b", shape, words) for words in said])
+    return f"<label>{label}{spoken}{shown}</label>"
+
+
+def _say(words: str | Callable[..., str], values: dict) -> str:
+    return minus(words(**values) if callable(words) else word(words).format(**values))
+
+
+NOTE = "The controls need JavaScript. What you see is the first frame."
+
+# Colours of the page where it names them (Sphinx's theme, then JupyterLab), else of the system.
+LIGHT = "--page:#fff;--ink:#222832;color-scheme:light"
+DARK = "--page:#14181e;--ink:#ced6dd;color-scheme:dark"
+DASHES = ("none", "8 4", "2 3", "9 3 2 3")  # one for each of COLORS
+STYLE = """
+.slider-figure{LIGHT;--bg:var(--pst-color-background,var(--jp-layout-color0,var(--page)));
+background:var(--bg);color:var(--pst-color-text-base,var(--jp-content-font-color1,var(--ink)))}
+@media(prefers-color-scheme:dark){.slider-figure{DARK}}
+[data-theme=light] .slider-figure,[data-jp-theme-light=true] .slider-figure{LIGHT}
+[data-theme=dark] .slider-figure,[data-jp-theme-light=false] .slider-figure{DARK}
+html[data-theme=dark] .bd-content div.cell_output .text_html:has(div.slider-figure){
+background:none;padding:0}
+.slider-figure p{margin:.5rem 0}
+.slider-figure svg{display:block;width:100%;height:auto;font:15px system-ui,sans-serif;
+fill:currentColor}
+.slider-figure label{display:flex;gap:.75rem;align-items:center;min-height:2.75rem}
+.slider-figure input,.slider-figure select{margin:0;min-height:2rem;accent-color:#0072B2}
+.slider-figure [type=range]{flex:1;min-width:6rem}
+.slider-figure [type=checkbox]{width:1.5rem}
+.slider-figure b{text-align:right;font-weight:400;font-variant-numeric:tabular-nums}
+.slider-figure :focus-visible{outline:3px solid;outline-offset:2px}
+.slider-figure output{display:block;margin-bottom:1rem}
+.slider-figure .line{fill:none;stroke:var(--c);stroke-dasharray:var(--d)}
+.slider-figure .fill,.slider-figure .cell,.slider-figure .bar{fill:var(--c)}
+.slider-figure .cell{stroke:currentColor;stroke-opacity:.25}
+.slider-figure .bar{fill-opacity:.45;stroke:var(--c);stroke-width:1.5;stroke-dasharray:var(--d)}
+.slider-figure .axis,.slider-figure .grid{fill:none;stroke:currentColor;stroke-opacity:.7}
+.slider-figure .grid{stroke-opacity:.15}
+.slider-figure .halo{stroke:var(--bg);stroke-width:3;paint-order:stroke}
+.slider-figure .s{--c:currentColor}
+"""
+STYLE = STYLE.replace("LIGHT", LIGHT).replace("DARK", DARK) + "".join(
+    f".slider-figure .s{series}{{--c:{COLORS[series]};--d:{dash}}}"
+    for series, dash in enumerate(DASHES)
+)
+SCRIPT = """((script, changes) => {
+const figure = script.closest(".slider-figure"),
+  parts = figure.querySelectorAll("[data-part]"),
+  inputs = [...figure.querySelectorAll("input,select")];
+function show() {
+  const at = inputs.map(i => +(i.type == "checkbox" ? i.checked : i.value));
+  for (const [part, name, strides, values] of changes) {
+    const value = values[strides.reduce((sum, stride, k) => sum + stride * at[k], 0)];
+    if (name) parts[part].setAttribute(name, value);
+    else if (parts[part].textContent != value) parts[part].textContent = value;
+  }
+}
+for (const input of inputs) { input.disabled = false; input.addEventListener("input", show); }
+figure.querySelector(".note").hidden = true;
+show();
+})"""

@@ -1,0 +1,328 @@
+r"""The keys and values that decoding has computed, kept for the next token (chapter 10).
+
+:class:`KVCache` holds those of one layer, in memory that is allocated once: a step writes the
+new rows and hands out views, so nothing of the size of the keys or the values is ever copied.
+:class:`DecodeState` holds a whole decoder's: one cache per layer, the keys' positions, which of
+them are padding, and the keys and values of cross-attention. Masks follow from it.
+
+Conventions:
+
+- Keys are stored after the position scheme's ``transform``, with ``n_kv_heads`` heads.
+- ``length`` counts slots. With left padding a token's slot and its position differ.
+- A call that is refused changes nothing.
+
+Sources: Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 2.4.1; Pope et al.,
+*Efficiently Scaling Transformer Inference*, 2022, arXiv:2211.05102, section 2.1.
+"""
+
+import torch
+from torch import Tensor
+
+from lib.attention import causal_mask
+
+__all__ = ["DecodeState", "KVCache", "kv_cache_bytes"]
+
+
+def kv_cache_bytes(
+    length: int,
+    *,
+    n_layers: int,
+    n_kv_heads: int,
+    head_dim: int,
+    value_dim: int | None = None,
+    batch_size: int = 1,
+    dtype: torch.dtype = torch.float16,
+) -> int:
+    r"""Bytes of a full cache (``eq-kv-cache-bytes``, chapter 10).
+
+    .. math::
+
+        \text{batch} \cdot \text{layers} \cdot \text{kv heads} \cdot \text{length}
+        \cdot (\text{head\_dim} + \text{value\_dim}) \cdot \text{bytes per number}
+
+    With ``value_dim == head_dim`` the sum is the well-known factor 2.
+
+    Args:
+        length: tokens held per row.
+        n_layers: layers of the decoder.
+        n_kv_heads: key and value heads per layer.
+        head_dim: width of a key.
+        value_dim: width of a value; ``head_dim`` when not given.
+        batch_size: rows decoded together.
+        dtype: dtype of the stored numbers.
+
+    Returns:
+        The number of bytes.
+
+    Example:
+        Llama 2 7B: 32 layers, 32 heads of 128, half precision, 4096 tokens: 2 GiB per row.
+
+        >>> kv_cache_bytes(4096, n_layers=32, n_kv_heads=32, head_dim=128) / 2**30
+        2.0
+    """
+    value_dim = head_dim if value_dim is None else value_dim
+    numbers = batch_size * n_layers * n_kv_heads * length * (head_dim + value_dim)
+    return numbers * dtype.itemsize
+
+
+class KVCache:
+    """The keys and values of one layer.
+
+    Args:
+        batch_size: rows decoded together.
+        n_kv_heads: key and value heads.
+        max_len: slots per row; never grows.
+        head_dim: width of a key.
+        value_dim: width of a value; ``head_dim`` when not given.
+        dtype: dtype of keys and values; torch's default when not given.
+        device: where they live; torch's default when not given.
+
+    Attributes:
+        length: slots in use, the same in every row.
+
+    Raises:
+        ValueError: if a size is below 1.
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        n_kv_heads: int,
+        max_len: int,
+        head_dim: int,
+        *,
+        value_dim: int | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        value_dim = head_dim if value_dim is None else value_dim
+        if min(batch_size, n_kv_heads, max_len, head_dim, value_dim) < 1:
+            raise ValueError(
+                f"every size must be at least 1, got batch_size={batch_size}, "
+                f"n_kv_heads={n_kv_heads}, max_len={max_len}, head_dim={head_dim}, "
+                f"value_dim={value_dim}"
+            )
+        shape = (batch_size, n_kv_heads, max_len)
+        self._keys = torch.empty(*shape, head_dim, dtype=dtype, device=device)
+        self._values = torch.empty(*shape, value_dim, dtype=dtype, device=device)
+        self.length = 0
+
+    @property
+    def batch_size(self) -> int:
+        """Rows decoded together."""
+        return self._keys.shape[0]
+
+    @property
+    def max_len(self) -> int:
+        """Slots per row."""
+        return self._keys.shape[2]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated, in use or not."""
+        return self._keys.nbytes + self._values.nbytes
+
+    def update(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add new keys and values; return all of them.
+
+        Args:
+            k: ``(batch_size, n_kv_heads, new, head_dim)``.
+            v: ``(batch_size, n_kv_heads, new, value_dim)``.
+
+        Returns:
+            Keys ``(batch_size, n_kv_heads, length, head_dim)`` and values ``(..., value_dim)``:
+            views that a later call to :meth:`truncate` and ``update`` may overwrite.
+
+        Raises:
+            ValueError: if shapes, dtypes or devices do not fit, if there is no room (the cache
+                is left as it was), or if a gradient would have to flow through the cache.
+        """
+        self._check("k", k, self._keys)
+        self._check("v", v, self._values)
+        if k.shape[2] != v.shape[2]:
+            raise ValueError(f"{k.shape[2]} new keys came with {v.shape[2]} new values")
+        start, end = self.length, self.length + k.shape[2]
+        if end > self.max_len:
+            raise ValueError(
+                f"the cache has max_len={self.max_len} slots and holds {start}: "
+                f"{k.shape[2]} more do not fit"
+            )
+        self._keys[:, :, start:end] = k  # the only copy: the new rows
+        self._values[:, :, start:end] = v
+        self.length = end
+        return self._keys[:, :, :end], self._values[:, :, :end]
+
+    def truncate(self, length: int) -> None:
+        """Forget everything from slot ``length`` on.
+
+        Raises:
+            ValueError: if ``length`` is negative or more than the cache holds.
+        """
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot truncate to {length}: the cache holds {self.length}")
+        self.length = length
+
+    def reset(self) -> None:
+        """Forget everything; the memory stays allocated."""
+        self.length = 0
+
+    def _check(self, name: str, new: Tensor, held: Tensor) -> None:
+        fits = new.dim() == 4 and new.shape[:2] == held.shape[:2] and new.shape[3] == held.shape[3]
+        if not fits:
+            want = (*held.shape[:2], "new", held.shape[3])
+            raise ValueError(f"{name} has shape {tuple(new.shape)} but the cache needs {want}")
+        if new.dtype != held.dtype:
+            raise ValueError(f"{name} is {new.dtype} but the cache is {held.dtype}")
+        if new.device != held.device:
+            raise ValueError(f"{name} is on {new.device} but the cache is on {held.device}")
+        if new.requires_grad and torch.is_grad_enabled():
+            raise ValueError(
+                f"{name} carries a gradient, which a cache cannot keep (its memory is written "
+                "in place): decode under torch.no_grad()"
+            )
+
+
+class DecodeState:
+    """Everything a decoder remembers between two calls.
+
+    Args:
+        caches: one per layer, all empty, of one batch size and one length.
+        context_keys_values: per layer, the keys and values of the encoder's output.
+        context_mask: ``(batch_size, context_len)``, ``True`` = a real token of the context.
+
+    Attributes:
+        length: slots in use.
+        caches: as given.
+        context_keys_values: as given.
+        context_mask: as given.
+
+    Raises:
+        ValueError: if there is no cache, or the caches differ in size or are not empty.
+    """
+
+    def __init__(
+        self,
+        caches: list[KVCache],
+        *,
+        context_keys_values: list[tuple[Tensor, Tensor]] | None = None,
+        context_mask: Tensor | None = None,
+    ) -> None:
+        sizes = {(cache.batch_size, cache.max_len, cache.length) for cache in caches}
+        if len(sizes) != 1 or next(iter(sizes))[2] != 0:
+            raise ValueError(
+                "need caches of one size, all empty, got (batch_size, max_len, length) of "
+                f"{sorted(sizes)}"
+            )
+        if context_keys_values is not None and len(context_keys_values) != len(caches):
+            raise ValueError(
+                f"{len(caches)} layers need as many pairs of context keys and values, got "
+                f"{len(context_keys_values)}"
+            )
+        self.caches = caches
+        self.context_keys_values = context_keys_values
+        self.context_mask = context_mask
+        self.batch_size, self.max_len, self.length = next(iter(sizes))
+        slots = (self.batch_size, self.max_len)
+        device = caches[0]._keys.device
+        self._positions = torch.zeros(slots, dtype=torch.int64, device=device)
+        self._valid = torch.ones(slots, dtype=torch.bool, device=device)
+        # Known without asking the GPU: is there no padding, and were all positions counted here?
+        self._unpadded = self._counted = True
+
+    @property
+    def k_positions(self) -> Tensor:
+        """``(batch_size or 1, length)``: the positions of all keys; padding has 0."""
+        rows = 1 if self._unpadded and self._counted else self.batch_size  # all rows alike
+        return self._positions[:rows, : self.length]
+
+    @property
+    def valid(self) -> Tensor:
+        """``(batch_size, length)``: ``True`` where a key is a real token."""
+        return self._valid[:, : self.length]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all keys and values, the context's included."""
+        pairs = self.context_keys_values or []
+        return sum(cache.nbytes for cache in self.caches) + sum(
+            key.nbytes + value.nbytes for key, value in pairs
+        )
+
+    @property
+    def largest_position(self) -> int | None:
+        """A bound on all positions held; ``None`` if the caller chose them."""
+        return self.length - 1 if self._counted else None
+
+    def append(
+        self, new: int, *, positions: Tensor | None = None, mask: Tensor | None = None
+    ) -> Tensor:
+        """Take note of new tokens; the layers' caches take their keys and values themselves.
+
+        Args:
+            new: number of new tokens per row.
+            positions: ``(batch_size or 1, new)``. When not given, each row goes on after its
+                largest position so far, and padding gets 0.
+            mask: ``(batch_size, new)``, ``True`` = a real token; all real when not given.
+
+        Returns:
+            The new tokens' positions, ``(batch_size or 1, new)``.
+
+        Raises:
+            ValueError: if there is no room.
+        """
+        start, end = self.length, self.length + new
+        if end > self.max_len:
+            raise ValueError(
+                f"the cache has max_len={self.max_len} slots and holds {start}: "
+                f"{new} more do not fit"
+            )
+        unpadded = self._unpadded and mask is None
+        counted = self._counted and positions is None
+        if unpadded and counted:  # a token's position is its slot
+            positions = torch.arange(start, end, device=self._valid.device)[None]  # (1, new)
+        elif positions is None:
+            positions = self._follow(new, mask)  # (batch, new)
+        self._positions[:, start:end] = positions
+        self._valid[:, start:end] = True if mask is None else mask
+        self._unpadded, self._counted, self.length = unpadded, counted, end
+        return positions
+
+    def _follow(self, new: int, mask: Tensor | None) -> Tensor:
+        """Positions of ``new`` tokens that follow, row by row, the largest one held."""
+        if mask is None:
+            mask = self._valid.new_ones(self.batch_size, new)
+        start = mask.new_zeros(self.batch_size, 1, dtype=torch.int64)
+        if self.length:  # padding counts as -1: a row of padding alone goes on at 0
+            held = self._positions[:, : self.length].masked_fill(~self.valid, -1)
+            start = held.amax(dim=1, keepdim=True) + 1  # (batch, 1)
+        return (start + mask.cumsum(dim=1) - 1) * mask
+
+    def mask(self, q_len: int) -> Tensor | None:
+        """Which keys the last ``q_len`` tokens may see: no later one, and no padding.
+
+        Returns:
+            Boolean, broadcastable to ``(batch_size, heads, q_len, length)``; ``None`` if
+            everything may be seen, as by one new token when there is no padding.
+        """
+        seen = None if self._unpadded else self.valid[:, None, None, :]  # (batch, 1, 1, k_len)
+        if q_len == 1:
+            return seen
+        causal = causal_mask(q_len, self.length, device=self._valid.device)  # (q_len, k_len)
+        return causal if seen is None else causal & seen
+
+    def truncate(self, length: int) -> None:
+        """Forget everything from slot ``length`` on, in every layer.
+
+        Raises:
+            ValueError: if ``length`` is negative or more than is held.
+        """
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot truncate to {length}: the state holds {self.length}")
+        for cache in self.caches:
+            cache.truncate(min(length, cache.length))
+        self.length = length
+
+    def reset(self) -> None:
+        """Forget all tokens; the memory and the context stay."""
+        self.truncate(0)
+        self._unpadded = self._counted = True

@@ -1,0 +1,163 @@
+r"""What an encoder and a decoder share: embeddings, blocks, and checks at the door (chapter 09).
+
+What enters a model is checked here, once, and never in a layer. Nothing waits for a GPU to do so,
+unless positions are given or may exceed what the scheme can do.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from lib.block import NORMS, Block, choose
+from lib.position import NoPosition, Position, check_positions
+
+__all__ = ["Stack"]
+
+
+class Stack(nn.Module):
+    """Embeddings, blocks and the last norm.
+
+    Weights start as in the first Transformer's code: linear maps Xavier-uniform with biases 0,
+    embeddings normal with variance ``1 / d_model``; the embedding is then multiplied by
+    ``sqrt(d_model)`` (Vaswani et al. 2017, section 3.4), so that a token's features have
+    variance 1 when position is added.
+
+    Args:
+        vocab_size: number of different tokens.
+        d_model: width of a token.
+        n_layers: number of blocks.
+        n_heads: number of query heads.
+        position: the position scheme; none when not given.
+        n_token_types: number of token types (BERT's segments); 0 for none.
+        embedding_scale: what the embedding is multiplied by; ``sqrt(d_model)`` when not given.
+        embedding_norm: whether a norm follows the embeddings (BERT).
+        norm: as in :class:`lib.block.Block`.
+        norm_eps: likewise.
+        dropout: likewise; after the embeddings too.
+        **block: everything else that :class:`lib.block.Block` takes.
+
+    Raises:
+        ValueError: if a size is below 1 or an option is unknown.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        n_layers: int,
+        n_heads: int,
+        *,
+        position: Position | None = None,
+        n_token_types: int = 0,
+        embedding_scale: float | None = None,
+        embedding_norm: bool = False,
+        norm: str = "layer",
+        norm_eps: float = 1e-5,
+        dropout: float = 0.0,
+        **block,
+    ) -> None:
+        super().__init__()
+        if min(vocab_size, d_model, n_layers, n_heads) < 1:
+            raise ValueError(
+                f"every size must be at least 1, got vocab_size={vocab_size}, d_model={d_model}, "
+                f"n_layers={n_layers}, n_heads={n_heads}"
+            )
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.embedding_scale = d_model**0.5 if embedding_scale is None else embedding_scale
+        self.type_embedding = nn.Embedding(n_token_types, d_model) if n_token_types else None
+        self.position = NoPosition() if position is None else position
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.ModuleList(
+            Block(d_model, n_heads, norm=norm, norm_eps=norm_eps, dropout=dropout, **block)
+            for _ in range(n_layers)
+        )
+        make_norm = choose("norm", norm, NORMS)
+        self.embedding_norm = make_norm(d_model, eps=norm_eps) if embedding_norm else None
+        # Post-norm blocks end with a norm already.
+        self.final_norm = make_norm(d_model, eps=norm_eps) if self.blocks[0].pre_norm else None
+        for module in (self.embedding, self.type_embedding, *self.blocks.modules()):
+            if isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=d_model**-0.5)
+            elif isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+    def _embed(self, tokens: Tensor, positions: Tensor, types: Tensor | None = None) -> Tensor:
+        x = self.embedding(tokens) * self.embedding_scale  # (batch, length, d_model)
+        if self.type_embedding is not None:
+            types = torch.zeros_like(tokens) if types is None else types
+            x = x + self.type_embedding(types)
+        x = self.position.embed(x, positions)
+        if self.embedding_norm is not None:
+            x = self.embedding_norm(x)
+        return self.dropout(x)
+
+    def _check(
+        self,
+        tokens: Tensor,
+        positions: Tensor | None,
+        mask: Tensor | None,
+        types: Tensor | None = None,
+    ) -> None:
+        """Check what enters, once."""
+        device = self.embedding.weight.device
+        check_ids("tokens", tokens, self.embedding.num_embeddings, device)
+        if types is not None:
+            n_types = 0 if self.type_embedding is None else self.type_embedding.num_embeddings
+            check_ids("token_types", types, n_types, device)
+            if types.shape != tokens.shape:
+                raise ValueError(
+                    f"token_types have shape {tuple(types.shape)} but tokens {tuple(tokens.shape)}"
+                )
+        if mask is not None:
+            check_mask("mask", mask, tokens.shape, device)
+        if positions is not None:
+            if positions.device != device:
+                raise ValueError(
+                    f"positions are on {positions.device} but the model is on {device}"
+                )
+            check_positions(
+                positions,
+                batch=tokens.shape[0],
+                length=tokens.shape[1],
+                max_len=self.position.max_len,
+            )
+
+    def _check_reach(self, positions: Tensor, largest: int | None) -> None:
+        """Check positions counted here against the scheme's reach, if they may exceed it."""
+        reach = self.position.max_len
+        if reach is not None and (largest is None or largest >= reach):
+            check_positions(
+                positions, batch=positions.shape[0], length=positions.shape[1], max_len=reach
+            )
+
+
+def count_positions(tokens: Tensor, mask: Tensor | None) -> Tensor:
+    """Count the real tokens of each row from 0; padding gets 0."""
+    if mask is None:
+        return torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)  # (1, length)
+    return (mask.cumsum(dim=1) - 1) * mask  # (batch, length)
+
+
+def check_ids(name: str, ids: Tensor, size: int, device: torch.device) -> None:
+    """Check tokens or token types."""
+    if ids.dim() != 2 or 0 in ids.shape:
+        raise ValueError(f"{name} must be (batch, length), both at least 1, got {tuple(ids.shape)}")
+    if ids.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"{name} must be int32 or int64, got {ids.dtype}")
+    if ids.device != device:
+        raise ValueError(f"{name} are on {ids.device} but the model is on {device}")
+    if device.type == "cpu":  # a GPU would have to be waited for; there the kernel itself stops
+        low, high = (int(bound) for bound in torch.aminmax(ids))
+        if low < 0 or high >= size:
+            raise ValueError(f"{name} go from {low} to {high}, the model knows 0 to {size - 1}")
+
+
+def check_mask(name: str, mask: Tensor, shape: torch.Size, device: torch.device) -> None:
+    """Check a mask of tokens."""
+    if mask.dtype != torch.bool:
+        raise ValueError(f"{name} must be torch.bool with True = a real token, got {mask.dtype}")
+    if mask.shape != shape:
+        raise ValueError(f"{name} has shape {tuple(mask.shape)}, need {tuple(shape)}")
+    if mask.device != device:
+        raise ValueError(f"{name} is on {mask.device} but the model is on {device}")

@@ -1,0 +1,147 @@
+r"""Measure how long a call takes, and how fast this machine is (chapter 10).
+
+Work on a GPU is started, not finished, when a Python call returns: a clock around the call
+measures the starting. On CUDA the times are taken by the GPU itself (events in its queue);
+elsewhere the clock is read after the device has been waited for.
+
+All times are in seconds.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+__all__ = ["Timing", "matmul_throughput", "memory_bandwidth", "time_call"]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long a call took, again and again.
+
+    Attributes:
+        samples: seconds of each call, in order.
+        device: where it ran.
+    """
+
+    samples: tuple[float, ...]
+    device: str
+
+    @property
+    def median(self) -> float:
+        """Half of the calls took longer."""
+        return statistics.median(self.samples)
+
+    @property
+    def best(self) -> float:
+        """The shortest call: what the machine can do when nothing disturbs it."""
+        return min(self.samples)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """First and third quartile: half of the calls lay between."""
+        if len(self.samples) == 1:
+            return (self.samples[0], self.samples[0])
+        low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
+        return (low, high)
+
+
+def time_call(
+    fn: Callable[[], object],
+    *,
+    device: torch.device | str,
+    warmup: int = 3,
+    repeats: int = 20,
+) -> Timing:
+    """Call ``fn`` again and again and time each call.
+
+    Args:
+        fn: what to time; takes no argument.
+        device: where its work is done.
+        warmup: calls before the first that counts (they load kernels and fill caches).
+        repeats: calls that count.
+
+    Returns:
+        A :class:`Timing` with ``repeats`` samples.
+
+    Raises:
+        ValueError: if ``warmup`` is negative or ``repeats`` below 1.
+    """
+    if warmup < 0 or repeats < 1:
+        raise ValueError(
+            f"need warmup >= 0 and repeats >= 1, got warmup={warmup}, repeats={repeats}"
+        )
+    device = torch.device(device)
+    for _ in range(warmup):
+        fn()
+    _wait(device)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            pairs = [
+                (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+                for _ in range(repeats)
+            ]
+            for start, end in pairs:
+                start.record()
+                fn()
+                end.record()
+            _wait(device)
+        samples = [start.elapsed_time(end) / 1e3 for start, end in pairs]  # given in ms
+    else:
+        samples = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            fn()
+            _wait(device)
+            samples.append(time.perf_counter() - start)
+    return Timing(tuple(samples), str(device))
+
+
+def memory_bandwidth(
+    device: torch.device | str, *, n_bytes: int = 2**28, repeats: int = 10
+) -> float:
+    """Bytes per second that the device reads and writes when it copies (the roof's slope).
+
+    Args:
+        device: which device.
+        n_bytes: size of what is copied; more than the device's caches hold.
+        repeats: copies; the fastest counts.
+
+    Returns:
+        Bytes read plus bytes written, per second.
+    """
+    source = torch.ones(n_bytes, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    seconds = time_call(lambda: target.copy_(source), device=device, repeats=repeats).best
+    return 2 * n_bytes / seconds
+
+
+def matmul_throughput(
+    device: torch.device | str,
+    *,
+    size: int = 1024,
+    dtype: torch.dtype = torch.float32,
+    repeats: int = 10,
+) -> float:
+    """Floating-point operations per second in a large matrix product (the roof's height).
+
+    Args:
+        device: which device.
+        size: rows and columns of the two matrices.
+        dtype: dtype of the numbers.
+        repeats: products; the fastest counts.
+
+    Returns:
+        Multiplications plus additions, per second: a product has ``2 * size**3``.
+    """
+    a = torch.ones(size, size, dtype=dtype, device=device)
+    b, out = torch.ones_like(a), torch.empty_like(a)
+    seconds = time_call(lambda: torch.mm(a, b, out=out), device=device, repeats=repeats).best
+    return 2 * size**3 / seconds
+
+
+def _wait(device: torch.device) -> None:
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

@@ -1,0 +1,184 @@
+"""The built site, a server for it, and a Chromium that opens its pages.
+
+A page is opened once per view (its window size and colours), and every test looks at that visit.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from playwright.sync_api import Page, sync_playwright
+
+from tools import book
+
+ROOT = book.ROOT
+HTML = ROOT / "_build" / "html"
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+REMEDY = "install Chromium (Debian, Ubuntu: apt-get install chromium)"
+ARGUMENTS = (
+    "--no-sandbox",  # as root, Chromium does not start otherwise
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SIZES = {"phone": (390, 844), "laptop": (1280, 800)}
+
+
+def listed_pages() -> list[str]:
+    """Every page of the site, by its address without ``.html``."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    chapters = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    return ["index", "search", toc["root"], *(str(Path(name).with_suffix("")) for name in chapters)]
+
+
+# Two opposite views show every size and every appearance once; the other two are for `long`.
+VIEWS = [
+    pytest.param(("phone", "light"), id="phone-light"),
+    pytest.param(("laptop", "dark"), id="laptop-dark"),
+    pytest.param(("phone", "dark"), id="phone-dark", marks=pytest.mark.long),
+    pytest.param(("laptop", "light"), id="laptop-light", marks=pytest.mark.long),
+]
+
+
+@dataclass
+class Visit:
+    """What happened when one page was opened."""
+
+    page: Page
+    address: str
+    size: str
+    theme: str
+    requests: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    weight: int = 0
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    if os.environ.get("CI"):
+        pytest.fail(f"there is no Chromium: {REMEDY}")
+    pytest.skip(f"there is no Chromium: {REMEDY}")
+
+
+@pytest.fixture(scope="session")
+def html() -> Path:
+    """The site as it is now: a build in which nothing changed takes seconds."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.book"], cwd=ROOT, capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.fail(f"the book does not build:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    return HTML
+
+
+@pytest.fixture(scope="session")
+def base(html):
+    """The address of a server that offers the site."""
+    with book.server(html, 8700) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{httpd.server_address[1]}"
+        httpd.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser(chromium):
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def visit(browser, base):
+    """Open ``name`` in a view, wait until it is complete, and remember the visit."""
+    done: dict[tuple[str, str, str], Visit] = {}
+    contexts = {}
+
+    def open_page(name: str, size: str, theme: str) -> Visit:
+        if (name, size, theme) in done:
+            return done[name, size, theme]
+        if (size, theme) not in contexts:
+            width, height = SIZES[size]
+            contexts[size, theme] = browser.new_context(
+                viewport={"width": width, "height": height}, color_scheme=theme
+            )
+        page = contexts[size, theme].new_page()
+        seen = Visit(page, f"{base}/{name}.html", size, theme)
+        page.on("request", lambda request: seen.requests.append(request.url))
+        page.on("requestfailed", lambda request: seen.refused.append(request.url))
+
+        def answered(response):
+            if response.status >= 400:
+                seen.refused.append(f"{response.status} {response.url}")
+
+        def said(message):
+            if message.type in ("error", "warning"):
+                seen.messages.append(f"{message.type}: {message.text}")
+
+        page.on("response", answered)
+        page.on("console", said)
+        page.on("pageerror", lambda error: seen.messages.append(f"script: {error}"))
+        page.goto(seen.address, wait_until="networkidle")
+        if page.locator("script[src*=mathjax]").count():
+            page.wait_for_function("window.MathJax?.startup?.promise !== undefined")
+            page.evaluate("MathJax.startup.promise.then(() => document.fonts.ready).then(() => 0)")
+        seen.weight = page.evaluate(
+            "[...performance.getEntriesByType('navigation'),"
+            " ...performance.getEntriesByType('resource')]"
+            ".reduce((sum, entry) => sum + entry.decodedBodySize, 0)"
+        )
+        done[name, size, theme] = seen
+        return seen
+
+    yield open_page
+    for context in contexts.values():
+        context.close()
+
+
+@pytest.fixture(params=VIEWS)
+def view(request):
+    return request.param
+
+
+@pytest.fixture(params=listed_pages())
+def seen(request, visit, view) -> Visit:
+    """Every page in every view."""
+    return visit(request.param, *view)
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """Run axe-core on a visit; return one line for each violation."""
+    code = AXE.read_text(encoding="utf-8")
+
+    def run(seen: Visit) -> list[str]:
+        seen.page.evaluate(code)
+        found = json.loads(
+            seen.page.evaluate("axe.run().then(result => JSON.stringify(result.violations))")
+        )
+        return [
+            f"{rule['id']}: {node['html'][:200]} ({node['failureSummary'].splitlines()[-1].strip()})"
+            for rule in found
+            for node in rule["nodes"]
+        ]
+
+    return run
+
+
+def host(address: str) -> str:
+    return urlsplit(address).netloc

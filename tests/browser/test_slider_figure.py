@@ -1,0 +1,325 @@
+"""A slider figure in headless Chromium: written into a file, opened by file://, and moved."""
+
+import math
+import re
+import shutil
+
+import pytest
+
+from lib.interactive import Axes, Checkbox, Select, Slider, SliderFigure
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+
+OFFSETS = list(range(-8, 9, 2))
+PAGE = """<!doctype html><html lang="en"{theme}><meta charset="utf-8"><title>t</title>
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<body style="margin:16px">{body}</body></html>"""
+
+
+def turning(name="turning"):
+    """Arrows, a curve, a point and words; every kind of control."""
+    plane = Axes(x=(-1.2, 1.2), y=(-1.2, 1.2), equal=True, box=(0, 0, 220, 240))
+    curve = Axes(
+        x=(-8, 8),
+        y=(-1, 1),
+        x_label="offset (tokens)",
+        y_label="dot product",
+        x_ticks=[-8, 0, 8],
+        y_ticks=[-1, 0, 1],
+        box=(220, 0, 260, 240),
+    )
+
+    def frame(offset, pair, curve_too):
+        turn = 0.1 if pair == "slow" else 0.8
+        xs = range(-8, 9) if curve_too else []
+        return [
+            plane.arrow(0, 0, 1, 0),
+            plane.arrow(0, 0, math.cos(turn * offset), math.sin(turn * offset), series=1),
+            curve.line(xs, [math.cos(turn * x) for x in xs], series=2),
+            curve.points([offset], [math.cos(turn * offset)], series=1),
+            curve.label(0, -0.8, f"offset is {offset}"),
+        ]
+
+    return SliderFigure(
+        name=name,
+        title="A pair that turns",
+        controls=[
+            Slider("offset", "offset n − m", OFFSETS, "{} tokens", start=0),
+            Select("pair", "pair", ["slow", "fast"]),
+            Checkbox("curve_too", "draw the curve", start=True),
+        ],
+        axes=[plane, curve],
+        frame=frame,
+        alt="A {pair} pair turned by {offset} positions.",
+        readout="offset {offset}, {pair} pair",
+    )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        arguments = [
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open figures in a page; at the end, there was no error and no request but for the page."""
+    contexts, seen = [], []
+
+    def opened(*figures, theme="", body="{}", **options):
+        file = tmp_path / "page.html"
+        body = body.format("".join(figure.html for figure in figures))
+        file.write_text(PAGE.format(theme=theme, body=body), encoding="utf-8")
+        contexts.append(
+            browser.new_context(**{"viewport": {"width": 390, "height": 844}, **options})
+        )
+        page = contexts[-1].new_page()
+        page.on("pageerror", lambda error: seen.append(f"error: {error}"))
+        page.on("console", lambda message: seen.append(f"console: {message.text}"))
+        page.on("request", lambda request: seen.append(request.url))
+        page.goto(file.as_uri())
+        assert seen.pop(0) == file.as_uri()  # the first request is the page itself
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert seen == []
+
+
+def said(page, figure="#figure-turning"):
+    """What each way of reading the figure says."""
+    return {
+        "value": page.locator(f"{figure} input[type=range]").get_attribute("aria-valuetext"),
+        "beside it": page.locator(f"{figure} label b").inner_text(),
+        "picture": page.locator(f"{figure} svg").get_attribute("aria-label"),
+        "readout": page.locator(f"{figure} output").inner_text(),
+        "inside": page.locator(f"{figure} svg text.halo").text_content(),
+    }
+
+
+def expected(offset, pair="slow"):
+    number = str(offset).replace("-", "−")
+    return {
+        "value": f"{number} tokens",
+        "beside it": f"{number} tokens",
+        "picture": f"A {pair} pair turned by {number} positions.",
+        "readout": f"offset {number}, {pair} pair",
+        "inside": f"offset is {number}",
+    }
+
+
+def arrow_end(page):
+    """Where the second arrow's tip is, in units of its circle."""
+    head = page.locator("path.fill.s1").first.get_attribute("d")
+    x, y, dx, dy = map(float, re.findall(r"-?[\d.]+", head)[:4])
+    left, top, width, height = Axes(
+        x=(-1.2, 1.2), y=(-1.2, 1.2), equal=True, box=(0, 0, 220, 240)
+    ).inner
+    return 2.4 * (x + dx - left) / width - 1.2, 1.2 - 2.4 * (y + dy - top) / height
+
+
+def test_moves_by_keyboard(show):
+    page = show(turning())
+    assert said(page) == expected(0)
+    page.keyboard.press("Tab")  # the slider is the first thing to reach
+    for key, offset in [
+        ("ArrowRight", 2),
+        ("ArrowRight", 4),
+        ("ArrowLeft", 2),
+        ("Home", -8),
+        ("End", 8),
+    ]:
+        page.keyboard.press(key)
+        assert said(page) == expected(offset)
+        wanted = (math.cos(0.1 * offset), math.sin(0.1 * offset))
+        assert arrow_end(page) == pytest.approx(wanted, abs=0.02)
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    assert said(page) == expected(8, "fast")
+    assert arrow_end(page) == pytest.approx((math.cos(6.4), math.sin(6.4)), abs=0.02)
+    page.keyboard.press("Tab")
+    assert page.locator("path.line.s2").get_attribute("d") != ""
+    page.keyboard.press("Space")
+    assert page.locator("path.line.s2").get_attribute("d") == ""
+
+
+def test_focus_is_visible(show):
+    page = show(turning())
+    page.keyboard.press("Tab")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+@pytest.mark.parametrize("touch", [False, True], ids=["pointer", "touch"])
+def test_moves_by_pointer_and_touch(show, touch):
+    page = show(turning(), has_touch=touch)
+    box = page.locator("input[type=range]").bounding_box()
+    middle = box["y"] + box["height"] / 2
+    if touch:
+        page.touchscreen.tap(box["x"] + box["width"] - 2, middle)
+    else:
+        page.mouse.move(box["x"] + box["width"] / 2, middle)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] + 30, middle, steps=5)
+        page.mouse.up()
+    assert said(page) == expected(8)
+
+
+def test_the_script_wakes_the_controls_and_hides_the_note(show):
+    page = show(turning())
+    assert page.locator("input:disabled, select:disabled").count() == 0
+    assert not page.locator(".note").is_visible()
+
+
+def test_without_javascript_there_is_a_picture_and_a_note(show):
+    page = show(turning(), java_script_enabled=False)
+    assert page.locator(".note").is_visible()
+    assert page.locator("input:disabled, select:disabled").count() == 3
+    assert said(page) == expected(0)
+    assert arrow_end(page) == pytest.approx((1, 0), abs=0.02)
+    assert page.locator("svg").bounding_box()["height"] > 100
+
+
+def test_two_figures_move_alone(show):
+    page = show(turning("one"), turning("two"))
+    page.locator("#figure-two input[type=range]").press("ArrowRight")
+    assert said(page, "#figure-one") == expected(0)
+    assert said(page, "#figure-two") == expected(2)
+
+
+def test_the_same_figure_twice_moves_alone(show):
+    # JupyterLab can show one output in two places: the script must not search by id.
+    page = show(turning(), turning())
+    page.locator("input[type=range]").nth(1).press("ArrowRight")
+    texts = page.locator("output").all_inner_texts()
+    assert texts == [expected(0)["readout"], expected(2)["readout"]]
+
+
+def test_it_shows_the_frame_of_a_control_that_the_browser_restored(show):
+    # Going back to a page, some browsers set the controls as they were left.
+    figure = turning()
+    figure.html = figure.html.replace('value="4"', 'value="8"')
+    assert said(show(figure)) == expected(8)
+
+
+def colors(page):
+    return page.evaluate(
+        """() => { const figure = document.querySelector(".slider-figure"),
+        style = getComputedStyle(figure), tick = figure.querySelector("svg text");
+        return [style.backgroundColor, style.color, getComputedStyle(tick).fill] }"""
+    )
+
+
+LIGHT = ["rgb(255, 255, 255)", "rgb(34, 40, 50)", "rgb(34, 40, 50)"]
+DARK = ["rgb(20, 24, 30)", "rgb(206, 214, 221)", "rgb(206, 214, 221)"]
+
+
+@pytest.mark.parametrize(
+    ("theme", "body", "system", "wanted"),
+    [
+        ("", "{}", "light", LIGHT),
+        ("", "{}", "dark", DARK),
+        (' data-theme="dark"', "{}", "light", DARK),
+        (' data-theme="light"', "{}", "dark", LIGHT),
+        ("", '<div data-jp-theme-light="false">{}</div>', "light", DARK),
+        ("", '<div data-jp-theme-light="true">{}</div>', "dark", LIGHT),
+        (
+            ' data-theme="dark"',
+            '<div style="--pst-color-background:#000001;--pst-color-text-base:#fffffe">{}</div>',
+            "light",
+            ["rgb(0, 0, 1)", "rgb(255, 255, 254)", "rgb(255, 255, 254)"],
+        ),
+        (
+            "",
+            '<div style="--jp-layout-color0:#000002;--jp-content-font-color1:#fffffd">{}</div>',
+            "light",
+            ["rgb(0, 0, 2)", "rgb(255, 255, 253)", "rgb(255, 255, 253)"],
+        ),
+    ],
+    ids=["light", "dark", "page dark", "page light", "lab dark", "lab light", "sphinx", "jupyter"],
+)
+def test_colors_follow_the_page(show, theme, body, system, wanted):
+    page = show(turning(), theme=theme, body=body, color_scheme=system)
+    assert colors(page) == wanted
+
+
+def test_the_books_dark_theme_puts_no_box_behind_it(show):
+    body = (
+        "<style>html[data-theme=dark] .bd-content div.cell_output "
+        ".text_html:not(:has(table.dataframe)){{background-color:#ced6dd;padding:.5rem}}</style>"
+        '<div class="bd-content"><div class="cell_output"><div class="text_html">{}</div>'
+        "</div></div>"
+    )
+    page = show(turning(), theme=' data-theme="dark"', body=body)
+    box = page.locator(".text_html")
+    assert box.evaluate("e => getComputedStyle(e).backgroundColor") == "rgba(0, 0, 0, 0)"
+    assert box.evaluate("e => getComputedStyle(e).padding") == "0px"
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_it_fits(show, width):
+    page = show(turning(), viewport={"width": width, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator("svg").bounding_box()["width"] <= 600
+    for control in page.locator("label").all():
+        assert control.bounding_box()["height"] >= 44  # a finger's width
+    if width == 390:
+        sizes = page.evaluate(
+            """() => { const svg = document.querySelector(".slider-figure svg");
+            return parseFloat(getComputedStyle(svg).fontSize) * svg.clientWidth / 480 }"""
+        )
+        assert sizes >= 11
+
+
+def test_words_inside_stay_in_the_picture(show):
+    page = show(turning())
+    outside = page.evaluate(
+        """() => { const svg = document.querySelector(".slider-figure svg"),
+        frame = svg.getBoundingClientRect();
+        return [...svg.querySelectorAll("text")].filter(t => { const r = t.getBoundingClientRect();
+            return r.left < frame.left || r.right > frame.right + 1 || r.bottom > frame.bottom })
+            .map(t => t.textContent) }"""
+    )
+    assert outside == []
+
+
+def test_controls_have_names(show):
+    page = show(turning())
+    assert page.get_by_role("slider", name="offset n − m", exact=True).count() == 1
+    assert page.get_by_role("combobox", name="pair").count() == 1
+    assert page.get_by_role("checkbox", name="draw the curve", exact=True).count() == 1
+    assert page.get_by_role("group", name="A pair that turns").count() == 1
+    assert page.get_by_role("img", name=expected(0)["picture"]).count() == 1
+    assert page.get_by_role("status").inner_text() == expected(0)["readout"]
+
+
+def test_authors_text_runs_nothing(show):
+    nasty = (
+        "</script><script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">"
+    )
+    plane = Axes(x=(0, 10), y=(0, 10), x_label=nasty)
+    figure = SliderFigure(
+        name="nasty",
+        title=nasty,
+        controls=[Slider("a", nasty, [1, 2], nasty + "{}")],
+        axes=plane,
+        frame=lambda a: [plane.label(a, a, f"{nasty}{a}")],
+        alt=lambda a: f"{nasty}{a}",
+        readout=lambda a: f"{nasty}{a}",
+    )
+    page = show(figure)
+    page.locator("input").press("End")
+    assert page.locator("output").inner_text() == nasty + "2"
+    assert page.title() == "t"

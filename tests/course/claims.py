@@ -1,0 +1,192 @@
+"""What a chapter claims, and what it checks: read from its notebook.
+
+A **claim** is
+
+- a labelled ``{prf:theorem}``, ``{prf:lemma}``, ``{prf:proposition}`` or ``{prf:corollary}``, or
+- a labelled ``{math}`` block whose label the notebook's metadata lists under ``"claims"``.
+
+Definitions and the other equations are not claims. A **check** is a code cell whose metadata
+lists, under ``"checks"``, the claims that it proves. :func:`problems` says everything that keeps
+claims and checks from being equal, each time naming the chapter and the label.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+from nbformat import NotebookNode
+
+BOOK = Path(__file__).resolve().parents[2] / "book"
+CLAIMING = {f"prf:{kind}" for kind in ("theorem", "lemma", "proposition", "corollary")}
+FENCE = re.compile(r"^\s*(?P<fence>`{3,}|:{3,}|~{3,})(?:\{(?P<directive>[\w:-]+)\})?")
+OPTION = re.compile(r"^\s*:(?P<key>[\w-]+):\s*(?P<value>.*)$")
+DOLLAR_LABEL = re.compile(r"\$\$\s*\(([\w:-]+)\)\s*$", re.MULTILINE)
+TARGET = re.compile(r"^\s*\(([\w:.-]+)\)=\s*$", re.MULTILINE)
+
+
+class Label(NamedTuple):
+    """A name that other text can refer to: what carries it (a directive's name), and where."""
+
+    name: str
+    kind: str
+    cell: str
+
+
+def directives(text: str) -> list[tuple[str, dict[str, str]]]:
+    """Every fenced directive of a Markdown text, nested ones too: its name and its options."""
+    found = []
+    opened: list[tuple[str, str | None]] = []  # the fences around this line, with their directives
+    options: dict[str, str] | None = None  # of the directive whose first lines these are
+    for line in text.splitlines():
+        fence = FENCE.match(line)
+        if fence and opened and line.strip().startswith(opened[-1][0]) and not fence["directive"]:
+            opened.pop()
+            options = None
+        elif opened and (opened[-1][1] or "code").startswith("code"):
+            continue  # an example, in which nothing counts
+        elif fence:
+            opened.append((fence["fence"], fence["directive"]))
+            options = {}
+            if fence["directive"]:
+                found.append((fence["directive"], options))
+        elif options is not None and (option := OPTION.match(line)):
+            options[option["key"]] = option["value"].strip()
+        else:
+            options = None
+    return found
+
+
+def labels_in(text: str, cell: str) -> list[Label]:
+    """The labels that a Markdown text defines."""
+    found = [
+        Label(options[key], directive, cell)
+        for directive, options in directives(text)
+        for key in ("label", "name")
+        if options.get(key)
+    ]
+    found += [Label(name, "math", cell) for name in DOLLAR_LABEL.findall(text)]
+    found += [Label(name, "target", cell) for name in TARGET.findall(text)]
+    return found
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One notebook of the book."""
+
+    slug: str
+    notebook: NotebookNode
+
+    @cached_property
+    def labels(self) -> list[Label]:
+        """Everything that has a label: equations, theorems, figures, targets."""
+        found = []
+        for cell in self.notebook.cells:
+            if cell.cell_type == "markdown":
+                found += labels_in(cell.source, cell.id)
+            figure = cell.metadata.get("mystnb", {}).get("figure", {})
+            if figure.get("name"):
+                found.append(Label(figure["name"], "figure", cell.id))
+        return found
+
+    @cached_property
+    def listed(self) -> list[str]:
+        """The equations that the metadata declares to be claims."""
+        return list(self.notebook.metadata.get("claims", []))
+
+    @cached_property
+    def claims(self) -> frozenset[str]:
+        proofs = {label.name for label in self.labels if label.kind in CLAIMING}
+        return frozenset(proofs | set(self.listed))
+
+    @cached_property
+    def checks(self) -> dict[str, list[str]]:
+        """For each label that is checked, the ids of the cells that check it."""
+        found: dict[str, list[str]] = {}
+        for cell in self.notebook.cells:
+            for label in cell.metadata.get("checks", []):
+                found.setdefault(label, []).append(cell.id)
+        return found
+
+
+def read(path: Path) -> Chapter:
+    """The notebook as it is stored: nbformat's own reader would repair it first."""
+    return Chapter(path.stem, nbformat.v4.reads(path.read_text("utf-8")))
+
+
+def chapters(book: Path = BOOK) -> list[Chapter]:
+    """Every notebook of the book, in order."""
+    return [read(path) for path in sorted(book.glob("*.ipynb"))]
+
+
+def page_labels(book: Path = BOOK) -> dict[str, list[Label]]:
+    """The labels that the Markdown pages define, by page."""
+    pages = sorted(book.glob("*.md"))
+    return {page.stem: labels_in(page.read_text("utf-8"), "page") for page in pages}
+
+
+def problems(
+    chapters: Iterable[Chapter],
+    required: Mapping[str, frozenset[str]],
+    pages: Mapping[str, list[Label]] | None = None,
+) -> list[str]:
+    """All that is wrong with the claims of these chapters, one sentence each.
+
+    Args:
+        chapters: the notebooks.
+        required: by slug, the claims that a chapter has to make, all of them.
+        pages: by name, the labels of further pages.
+    """
+    chapters = list(chapters)
+    found = [problem for chapter in chapters for problem in chapter_problems(chapter)]
+
+    for chapter in chapters:
+        wanted = required.get(chapter.slug, frozenset())
+        for name in sorted(wanted - chapter.claims):
+            found.append(f"{chapter.slug}: the required claim {name} has disappeared")
+        for name in sorted(chapter.claims - wanted):
+            found.append(f"{chapter.slug}: the claim {name} is not in the list of required claims")
+    for slug in sorted(set(required) - {chapter.slug for chapter in chapters}):
+        found.append(f"{slug}: the chapter has disappeared, with the claims it has to make")
+
+    everywhere = [(chapter.slug, label) for chapter in chapters for label in chapter.labels]
+    everywhere += [(page, label) for page, labels in (pages or {}).items() for label in labels]
+    count = Counter(label.name for _, label in everywhere)
+    for name in sorted(name for name, times in count.items() if times > 1):
+        places = [f"{slug} (cell {label.cell})" for slug, label in everywhere if label.name == name]
+        found.append(
+            f"{places[0].split()[0]}: the label {name} is given twice: {', '.join(places)}"
+        )
+    return found
+
+
+def chapter_problems(chapter: Chapter) -> list[str]:
+    """What is wrong inside one chapter."""
+    slug, found = chapter.slug, []
+    equations = {label.name for label in chapter.labels if label.kind == "math"}
+    for name in chapter.listed:
+        if name not in equations:
+            found.append(f"{slug}: the metadata claims {name}, which labels no equation")
+    for name, times in Counter(chapter.listed).items():
+        if times > 1:
+            found.append(f"{slug}: the metadata claims {name} {times} times")
+    for directive, options in _all_directives(chapter):
+        if directive in CLAIMING and not options.get("label"):
+            found.append(f"{slug}: a {directive} has no label, so that nothing can check it")
+    for name in sorted(chapter.claims - set(chapter.checks)):
+        found.append(f"{slug}: the claim {name} has no check")
+    for name, cells in sorted(chapter.checks.items()):
+        if name not in chapter.claims:
+            found.append(f"{slug}: cell {', '.join(cells)} checks {name}, which is no claim")
+        if len(cells) > 1:
+            found.append(f"{slug}: the claim {name} is checked twice, by cells {', '.join(cells)}")
+    return found
+
+
+def _all_directives(chapter: Chapter) -> list[tuple[str, dict[str, str]]]:
+    texts = (cell.source for cell in chapter.notebook.cells if cell.cell_type == "markdown")
+    return [directive for text in texts for directive in directives(text)]

@@ -1,0 +1,144 @@
+"""Run a chapter's cells in this process: fast enough to run every check under every perturbation.
+
+**The rule for check cells.** A check cell uses only what the chapter's *set-up cells* define (the
+code cells tagged ``setup``, in their order) and what it defines itself. So for one perturbation it
+is enough to run the set-up cells and then the check cells, each in a namespace of its own. Cells
+that train or draw are never run here; the build of the book runs them.
+
+A **perturbation** breaks one thing and names it. It is either a patch of ``lib`` (by the dotted
+name of a function; it is in place while the set-up cells import), or, where a check uses nothing of
+``lib``, another line in the check cell. Under it, the checks of its own claim fail with an
+AssertionError, and all the other checks of the chapter pass.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import matplotlib as mpl
+import torch
+
+from tests.course.claims import Chapter
+
+mpl.use("Agg")
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """One thing that is broken on purpose.
+
+    Args:
+        name: what is wrong then, in words.
+        patch: dotted names in ``lib``, each with a function from the original to its replacement.
+        replace: an expression in the check cell, where it stands exactly once, and another for it.
+    """
+
+    name: str
+    patch: Mapping[str, Callable[[Callable], Callable]] = field(default_factory=dict)
+    replace: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.patch) == bool(self.replace):
+            raise ValueError(f"perturbation {self.name!r} needs a patch or a replacement, not both")
+        for target in self.patch:
+            if target.split(".")[0] != "lib":
+                raise ValueError(f"perturbation {self.name!r} patches {target}, which is not lib")
+
+
+def set_up_cells(chapter: Chapter) -> list:
+    return [cell for cell in chapter.notebook.cells if "setup" in cell.metadata.get("tags", [])]
+
+
+def check_cells(chapter: Chapter) -> dict[str, str]:
+    """The source of each check cell, by id."""
+    return {c.id: c.source for c in chapter.notebook.cells if c.metadata.get("checks")}
+
+
+def perturbed_source(source: str, perturbation: Perturbation, cell: str) -> str:
+    """The cell's source with the replacement made.
+
+    Raises:
+        ValueError: if what is to be replaced does not stand in the cell exactly once.
+    """
+    old, new = perturbation.replace
+    if source.count(old) != 1:
+        raise ValueError(
+            f"perturbation {perturbation.name!r}: {old!r} stands {source.count(old)} times in cell "
+            f"{cell}, it has to stand there exactly once"
+        )
+    return source.replace(old, new)
+
+
+@contextmanager
+def undone_later() -> Iterator[None]:
+    """Give back what set-up cells change for the process: torch's dtype, the figures' style."""
+    dtype = torch.get_default_dtype()
+    with mpl.rc_context():
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+
+
+@contextmanager
+def patched(perturbation: Perturbation | None) -> Iterator[None]:
+    with ExitStack() as stack:
+        for target, replacement in (perturbation.patch if perturbation else {}).items():
+            module, _, name = target.rpartition(".")
+            place = importlib.import_module(module)
+            new = replacement(getattr(place, name))
+            stack.enter_context(mock.patch.object(place, name, new))
+        yield
+
+
+def run(source: str, namespace: dict[str, Any], where: str) -> None:
+    exec(compile(source, where, "exec"), namespace)
+
+
+def outcomes(
+    chapter: Chapter, perturbation: Perturbation | None = None, claim: str | None = None
+) -> dict[str, BaseException | None]:
+    """Run the set-up cells and every check cell: for each, what it raised, or None if it passed.
+
+    Args:
+        chapter: the chapter.
+        perturbation: what is broken meanwhile.
+        claim: whose check cell the perturbation's replacement is for.
+    """
+    found: dict[str, BaseException | None] = {}
+    with undone_later(), patched(perturbation):
+        base = {"__name__": "chapter", "display": lambda *objects, **options: None}
+        for cell in set_up_cells(chapter):
+            run(cell.source, base, f"{chapter.slug}:{cell.id}")
+        for cell, source in check_cells(chapter).items():
+            if perturbation and perturbation.replace and cell in chapter.checks[claim]:
+                source = perturbed_source(source, perturbation, cell)
+            try:
+                run(source, dict(base), f"{chapter.slug}:{cell}")
+                found[cell] = None
+            except Exception as error:
+                found[cell] = error
+    return found
+
+
+def verdict(chapter: Chapter, claim: str, perturbation: Perturbation) -> list[str]:
+    """What is wrong with this perturbation of this claim; nothing if exactly its check fails."""
+    own = set(chapter.checks[claim])
+    wrong = []
+    for cell, error in outcomes(chapter, perturbation, claim).items():
+        said = f"{chapter.slug}, {claim}, under {perturbation.name!r}: cell {cell}"
+        if cell in own and error is None:
+            wrong.append(f"{said} passes, it has to fail")
+        elif cell in own and not isinstance(error, AssertionError):
+            wrong.append(f"{said} stops with {error!r}, it has to fail by an assertion")
+        elif cell not in own and error is not None:
+            wrong.append(f"{said} fails too ({error!r}), only the check of {claim} may")
+    return wrong
+
+
+def perturbations(slug: str) -> dict[str, Perturbation]:
+    """The perturbations of one chapter, by claim: ``PERTURBATIONS`` in its file."""
+    return importlib.import_module(f"tests.course.perturbations.{slug}").PERTURBATIONS

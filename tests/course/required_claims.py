@@ -1,0 +1,25 @@
+"""The claims that each chapter has to make: the list that keeps one from vanishing unnoticed.
+
+A chapter's claims are exactly these. A new claim is added here, and gets a check in the chapter
+and a perturbation in ``perturbations/<slug>.py``.
+"""
+
+REQUIRED: dict[str, frozenset[str]] = {
+    "01-attention": frozenset(
+        {
+            "prp-soft-lookup",
+            "prp-dot-norms",
+            "eq-attention",
+            "thm-variance",
+            "cor-scale",
+            "eq-softmax-jacobian",
+            "thm-saturation",
+            "prp-mask",
+            "eq-zeroed-values",
+            "eq-causal-mask",
+            "thm-tied",
+            "eq-double-projection",
+            "prp-relu",
+        }
+    ),
+}

@@ -1,0 +1,186 @@
+"""Claims and checks are equal, and the machinery that says so sees every way they could differ."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tests.course.claims import Chapter, chapters, directives, labels_in, page_labels, problems
+from tests.course.required_claims import REQUIRED
+
+EQUATION = """
+```{math}
+:label: eq-one
+a = b
+```
+"""
+THEOREM = """
+```{prf:theorem} A title
+:label: thm-one
+
+Then $a = b$.
+```
+"""
+
+
+def chapter(*markdown, checks=("eq-one", "thm-one"), claims=("eq-one",), slug="01-broken"):
+    """A small notebook: these texts, one check cell for each label, these listed equations."""
+    cells = [new_markdown_cell(text, id=f"text-{i}") for i, text in enumerate(markdown)]
+    cells += [
+        new_code_cell("assert True", id=f"check-{i}", metadata={"checks": [label]})
+        for i, label in enumerate(checks)
+    ]
+    return Chapter(slug, new_notebook(cells=cells, metadata={"claims": list(claims)}))
+
+
+def said(*broken, required=None, pages=None):
+    """The problems of these chapters, whose required claims are their claims unless given."""
+    if required is None:
+        required = {each.slug: each.claims for each in broken}
+    return problems(broken, required, pages)
+
+
+def test_book():
+    assert problems(chapters(), REQUIRED, page_labels()) == []
+
+
+def test_sound_chapter_has_no_problem():
+    assert said(chapter(EQUATION, THEOREM)) == []
+
+
+def test_claims_are_theorems_and_listed_equations():
+    text = EQUATION + THEOREM + "```{prf:definition}\n:label: def-one\nA word.\n```\n"
+    text += "```{math}\n:label: eq-other\nc = d\n```\n```{prf:lemma}\n:label: lem-one\nSo.\n```\n"
+    assert chapter(text).claims == {"eq-one", "thm-one", "lem-one"}
+
+
+def test_claim_without_check():
+    assert said(chapter(EQUATION, THEOREM, checks=["eq-one"])) == [
+        "01-broken: the claim thm-one has no check"
+    ]
+    assert said(chapter(EQUATION, THEOREM, checks=["thm-one"])) == [
+        "01-broken: the claim eq-one has no check"
+    ]
+
+
+def test_check_of_nothing():
+    assert said(chapter(EQUATION, THEOREM, checks=["eq-one", "thm-one", "eq-gone"])) == [
+        "01-broken: cell check-2 checks eq-gone, which is no claim"
+    ]
+
+
+def test_check_of_an_equation_that_is_not_listed():
+    assert said(chapter(EQUATION, THEOREM, claims=[])) == [
+        "01-broken: cell check-0 checks eq-one, which is no claim"
+    ]
+
+
+def test_claim_checked_by_two_cells():
+    assert said(chapter(EQUATION, THEOREM, checks=["eq-one", "thm-one", "eq-one"])) == [
+        "01-broken: the claim eq-one is checked twice, by cells check-0, check-2"
+    ]
+
+
+def test_metadata_claim_that_labels_no_equation():
+    found = said(chapter(THEOREM, checks=["thm-one", "eq-one"]))
+    assert found == ["01-broken: the metadata claims eq-one, which labels no equation"]
+    found = said(chapter(THEOREM, checks=["thm-one"], claims=["thm-one"]))
+    assert found == ["01-broken: the metadata claims thm-one, which labels no equation"]
+
+
+def test_metadata_claim_listed_twice():
+    found = said(chapter(EQUATION, THEOREM, claims=["eq-one", "eq-one"]))
+    assert found == ["01-broken: the metadata claims eq-one 2 times"]
+
+
+def test_theorem_without_label():
+    text = "```{prf:theorem} A title\nThen $a = b$.\n```"
+    assert said(chapter(EQUATION, THEOREM, text)) == [
+        "01-broken: a prf:theorem has no label, so that nothing can check it"
+    ]
+
+
+def test_label_given_twice_in_one_chapter():
+    assert said(chapter(EQUATION, THEOREM, EQUATION)) == [
+        "01-broken: the label eq-one is given twice: "
+        "01-broken (cell text-0), 01-broken (cell text-2)"
+    ]
+
+
+def test_label_given_twice_in_the_book():
+    first = chapter(EQUATION, THEOREM)
+    second = chapter(EQUATION, checks=["eq-one"], slug="02-other")
+    assert said(first, second) == [
+        "01-broken: the label eq-one is given twice: "
+        "01-broken (cell text-0), 02-other (cell text-0)"
+    ]
+
+
+def test_label_given_twice_by_a_page_and_by_a_figure():
+    pages = {"notation": labels_in("(thm-one)=\n# A heading", "page")}
+    broken = chapter(EQUATION, THEOREM)
+    broken.notebook.cells[2].metadata["mystnb"] = {"figure": {"name": "eq-one"}}
+    assert said(broken, pages=pages) == [
+        "01-broken: the label eq-one is given twice: "
+        "01-broken (cell text-0), 01-broken (cell check-0)",
+        "01-broken: the label thm-one is given twice: "
+        "01-broken (cell text-1), notation (cell page)",
+    ]
+
+
+def test_required_claim_that_disappeared():
+    required = {"01-broken": frozenset({"eq-one", "thm-one", "thm-two"})}
+    assert said(chapter(EQUATION, THEOREM), required=required) == [
+        "01-broken: the required claim thm-two has disappeared"
+    ]
+
+
+def test_claim_that_the_list_does_not_hold():
+    required = {"01-broken": frozenset({"eq-one"})}
+    assert said(chapter(EQUATION, THEOREM), required=required) == [
+        "01-broken: the claim thm-one is not in the list of required claims"
+    ]
+
+
+def test_chapter_that_disappeared():
+    required = {"01-broken": frozenset({"eq-one", "thm-one"}), "02-gone": frozenset({"eq-two"})}
+    assert said(chapter(EQUATION, THEOREM), required=required) == [
+        "02-gone: the chapter has disappeared, with the claims it has to make"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("```{math}\n:label: eq-a\n\na\n```", [("math", {"label": "eq-a"})]),
+        (
+            ":::{prf:lemma} T\n:label: l\n:nonumber:\ntext\n:::",
+            [("prf:lemma", {"label": "l", "nonumber": ""})],
+        ),
+        (
+            "````{prf:theorem}\n:label: t\n\n```{math}\n:label: e\na\n```\n````",
+            [("prf:theorem", {"label": "t"}), ("math", {"label": "e"})],
+        ),
+        ("```{math}\na\n:label: no-option-any-more\n```", [("math", {})]),
+        ("```python\nx = '''\n:label: not-a-label\n'''\n```", []),
+        ("````text\n```{math}\n:label: an-example\n```\n````", []),
+        ("```\n```{math}\n:label: an-example\n```", []),
+    ],
+)  # fmt: skip
+def test_directives(text, expected):
+    assert directives(text) == expected
+
+
+def test_labels_outside_of_directives():
+    labels = labels_in("$$\na = b\n$$ (eq-dollar)\n\n(a-target)=\n## Heading", "somewhere")
+    assert [(label.name, label.kind) for label in labels] == [
+        ("eq-dollar", "math"),
+        ("a-target", "target"),
+    ]
+
+
+def test_chapters_are_read_from_a_folder(tmp_path):
+    nbformat.write(chapter(EQUATION, THEOREM).notebook, tmp_path / "02-b.ipynb")
+    nbformat.write(chapter(EQUATION, THEOREM).notebook, tmp_path / "01-a.ipynb")
+    (tmp_path / "page.md").write_text(EQUATION)
+    assert [each.slug for each in chapters(tmp_path)] == ["01-a", "02-b"]
+    assert [label.name for label in page_labels(tmp_path)["page"]] == ["eq-one"]

@@ -1,0 +1,231 @@
+"""Each chapter follows the template, and each notebook is stored as a notebook should be."""
+
+import ast
+import re
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tests.course.claims import BOOK, Chapter, chapters
+
+SECTIONS = (
+    "What you will be able to do",
+    "Prerequisites and time",
+    "Before the first cell",
+    "Summary",
+    "Exercise",
+    "References",
+)
+WITHOUT_EXERCISE = {"07-extrapolation", "12-pretrained"}
+DRAWS = re.compile(r"\bplt\.(subplots|subplot_mosaic|figure|show)\b|\b(attention_map|heatmap)\(")
+COLOURS_MEAN = re.compile(r"\b(attention_map|heatmap|imshow|pcolormesh)\(")
+PLAYS = "SliderFigure("
+SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+ALL = chapters()
+NUMBERED = [chapter for chapter in ALL if re.match(r"\d\d-", chapter.slug)]
+
+
+def storage_problems(chapter: Chapter) -> list[str]:
+    """What is wrong with how the notebook is stored."""
+    slug, notebook, found = chapter.slug, chapter.notebook, []
+    if (notebook.nbformat, notebook.nbformat_minor) != (4, 5):
+        found.append(f"{slug}: nbformat {notebook.nbformat}.{notebook.nbformat_minor}, not 4.5")
+    kernel = notebook.metadata.get("kernelspec", {}).get("name")
+    if kernel != "python3":
+        found.append(f"{slug}: kernelspec {kernel}, not python3")
+    ids = [cell.id for cell in notebook.cells]
+    for name in sorted(set(ids)):
+        if ids.count(name) > 1:
+            found.append(f"{slug}: cell id {name} is given twice")
+        if not SLUG.fullmatch(name) or len(name) > 40 or re.fullmatch(r"[0-9a-f]{8}", name):
+            found.append(f"{slug}: cell id {name} is no short slug")
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and (cell.outputs or cell.execution_count is not None):
+            found.append(f"{slug}: cell {cell.id} is stored with outputs or an execution count")
+    return found
+
+
+def template_problems(chapter: Chapter) -> list[str]:
+    """What is missing from a chapter, or drawn without a description."""
+    slug, found = chapter.slug, []
+    code = [cell for cell in chapter.notebook.cells if cell.cell_type == "code"]
+    text = "\n".join(c.source for c in chapter.notebook.cells if c.cell_type == "markdown")
+    headings = re.findall(r"^#{1,6} +(.+?) *$", text, re.MULTILINE)
+    if len(re.findall(r"^# ", text, re.MULTILINE)) != 1 or not text.startswith("# "):
+        found.append(f"{slug}: one heading of the first level is needed, at the top")
+    for section in SECTIONS:
+        if section == "Exercise" and slug in WITHOUT_EXERCISE:
+            continue
+        if section not in headings:
+            found.append(f"{slug}: the section {section!r} is missing")
+    if slug not in WITHOUT_EXERCISE and f"exercises/{slug}/{slug}.ipynb" not in text:
+        found.append(f"{slug}: the exercise exercises/{slug}/{slug}.ipynb is not named")
+    if "{cite" not in text:
+        found.append(f"{slug}: no work is cited")
+    if "Often said wrong" not in text:
+        found.append(f"{slug}: there is no box 'Often said wrong'")
+    if not code or "setup" not in code[0].metadata.get("tags", []):
+        found.append(f"{slug}: the first code cell is not tagged 'setup'")
+    if not any(PLAYS in cell.source for cell in code):
+        found.append(f"{slug}: there is no figure to play with")
+    return found + [problem for cell in code for problem in figure_problems(slug, cell)]
+
+
+def figure_problems(slug: str, cell) -> list[str]:
+    """What a code cell lacks to be a figure that everybody can read, if it draws."""
+    try:
+        ast.parse(cell.source)
+    except SyntaxError as error:
+        return [f"{slug}: cell {cell.id} is no plain Python ({error.msg})"]
+    shown = cell.metadata.get("mystnb", {})
+    if not DRAWS.search(cell.source):
+        return [f"{slug}: cell {cell.id} describes a figure but draws none"] if shown else []
+    found = []
+    image, figure = shown.get("image", {}), shown.get("figure", {})
+    if len(image.get("alt", "").split()) < 5:
+        found.append(
+            f"{slug}: the figure of cell {cell.id} has no alt text that says what it shows"
+        )
+    if not figure.get("caption"):
+        found.append(f"{slug}: the figure of cell {cell.id} has no caption")
+    if not figure.get("name", "").startswith("fig-"):
+        found.append(f"{slug}: the figure of cell {cell.id} has no name fig-...")
+    classes = image.get("classes", "")
+    if not isinstance(classes, str):
+        found.append(f"{slug}: the classes of cell {cell.id} have to be one string")
+    elif COLOURS_MEAN.search(cell.source) and "no-invert" not in classes.split():
+        found.append(f"{slug}: the heat map of cell {cell.id} is not of class no-invert")
+    return found
+
+
+@pytest.mark.parametrize("chapter", ALL, ids=lambda chapter: chapter.slug)
+def test_storage(chapter):
+    assert storage_problems(chapter) == []
+
+
+@pytest.mark.parametrize("chapter", ALL, ids=lambda chapter: chapter.slug)
+def test_format(chapter):
+    nbformat.validate(chapter.notebook)
+
+
+@pytest.mark.parametrize("chapter", NUMBERED, ids=lambda chapter: chapter.slug)
+def test_template(chapter):
+    assert template_problems(chapter) == []
+
+
+@pytest.mark.parametrize("chapter", ALL, ids=lambda chapter: chapter.slug)
+def test_citations_are_in_the_bibliography(chapter):
+    known = set(
+        re.findall(r"^@\w+\{([\w-]+),", (BOOK / "references.bib").read_text(), re.MULTILINE)
+    )
+    text = "\n".join(c.source for c in chapter.notebook.cells if c.cell_type == "markdown")
+    cited = ",".join(re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", text)).split(",")
+    assert {key.strip() for key in cited if key} <= known
+
+
+def test_every_work_has_an_identifier():
+    entries = re.split(r"^@", (BOOK / "references.bib").read_text(), flags=re.MULTILINE)[1:]
+    assert entries
+    without = [e.split(",")[0] for e in entries if not re.search(r"\b(doi|eprint|url|isbn)\s*=", e)]
+    assert without == []
+
+
+# --- the same on notebooks that are broken
+
+
+def broken(**changes):
+    """A chapter that follows the template, but for the changes."""
+    slug = changes.pop("slug", "01-good")
+    text = "# Title\n\n" + "\n\n".join(f"## {section}\n\ntext" for section in SECTIONS)
+    text += f"\n\nOften said wrong {{cite:p}}`x` exercises/{slug}/{slug}.ipynb"
+    metadata = {"mystnb": {
+        "image": {"alt": "A heat map with rows and columns.", "classes": "no-invert"},
+        "figure": {"caption": "A caption.", "name": "fig-map"},
+    }}  # fmt: skip
+    cells = [
+        new_markdown_cell(changes.get("text", text), id=changes.get("id", "title")),
+        new_code_cell(
+            "import torch", id="setup", metadata={"tags": changes.get("tags", ["setup"])}
+        ),
+        new_code_cell("attention_map(w)", id="draw", metadata=changes.get("drawn", metadata)),
+        new_code_cell(changes.get("play", "SliderFigure(name='x')"), id="play"),
+    ]
+    notebook = new_notebook(
+        cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "x"}}
+    )
+    notebook.nbformat_minor = 5
+    return Chapter(slug, notebook)
+
+
+GOOD = broken()
+TEXT = GOOD.notebook.cells[0].source
+
+
+def test_good_chapter():
+    assert storage_problems(GOOD) == []
+    assert template_problems(GOOD) == []
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_missing_section(section):
+    found = template_problems(broken(text=TEXT.replace(f"## {section}\n", "## Else\n")))
+    assert found == [f"01-good: the section {section!r} is missing"]
+
+
+def test_chapter_without_an_exercise():
+    text = TEXT.replace("## Exercise\n", "").replace("exercises/", "")
+    assert template_problems(broken(slug="07-extrapolation", text=text)) == []
+    assert len(template_problems(broken(text=text))) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text": "text\n\n" + TEXT}, "one heading of the first level is needed, at the top"),
+        ({"text": TEXT + "\n\n# Another"}, "one heading of the first level is needed, at the top"),
+        ({"text": TEXT.replace("/01-good.ipynb", "")}, "the exercise exercises/01-good/"),
+        ({"text": TEXT.replace("{cite", "{site")}, "no work is cited"),
+        ({"text": TEXT.replace("Often said", "Never said")}, "there is no box"),
+        ({"tags": []}, "the first code cell is not tagged 'setup'"),
+        ({"play": "print()"}, "there is no figure to play with"),
+        ({"play": "SliderFigure( %matplotlib"}, "cell play is no plain Python"),
+        ({"play": "SliderFigure(); plt.show()"}, "the figure of cell play has no alt text"),
+        ({"play": "SliderFigure(); plt.show()"}, "the figure of cell play has no caption"),
+        ({"play": "SliderFigure(); plt.show()"}, "the figure of cell play has no name fig-..."),
+        ({"drawn": {"mystnb": {"image": {"alt": "a b c d e", "classes": ["no-invert"]}}}},
+         "the classes of cell draw have to be one string"),
+        ({"drawn": {"mystnb": {"image": {"alt": "a b c d e"}}}},
+         "the heat map of cell draw is not of class no-invert"),
+    ],
+)  # fmt: skip
+def test_broken_template(changes, message):
+    assert any(message in problem for problem in template_problems(broken(**changes)))
+
+
+def test_description_of_no_figure():
+    chapter = broken(play="SliderFigure()")
+    chapter.notebook.cells[-1].metadata["mystnb"] = {"figure": {"caption": "A caption."}}
+    assert template_problems(chapter) == ["01-good: cell play describes a figure but draws none"]
+
+
+@pytest.mark.parametrize("name", ["A-Cell", "4f3a2b1c", "under_score", "x" * 41])
+def test_id_that_is_no_slug(name):
+    assert storage_problems(broken(id=name)) == [f"01-good: cell id {name} is no short slug"]
+
+
+def test_broken_storage():
+    chapter = broken()
+    chapter.notebook.cells[0].id = "setup"
+    chapter.notebook.metadata.kernelspec.name = "conda-env"
+    chapter.notebook.nbformat_minor = 4
+    chapter.notebook.cells[1].execution_count = 3
+    chapter.notebook.cells[2].outputs = [nbformat.v4.new_output("stream", text="x")]
+    assert storage_problems(chapter) == [
+        "01-good: nbformat 4.4, not 4.5",
+        "01-good: kernelspec conda-env, not python3",
+        "01-good: cell id setup is given twice",
+        "01-good: cell setup is stored with outputs or an execution count",
+        "01-good: cell draw is stored with outputs or an execution count",
+    ]

@@ -1,0 +1,415 @@
+"""Build the book into ``_build/html``, strictly: ``python -m tools.book [--serve] [--port 8000]``.
+
+Two steps, each of which does again only what changed:
+
+1. **Execute.** Chapters run two at a time and their outputs go into Jupyter's cache
+   (``_build/.jupyter_cache``). That cache knows a notebook by its code alone, so each entry also
+   carries a key: a hash of the notebook's code, of every module of ``lib`` that it reaches through
+   imports, of the locked versions and of Python itself. An entry whose key differs is thrown away.
+2. **Build.** Jupyter Book makes the pages, every warning an error. A page that was read before is
+   not read again, and would not warn again: so a build that does not follow a successful one, or
+   whose settings changed, starts from nothing (``_build/.book.json`` records the last success).
+
+A chapter that fails is not cached: every later build runs it, and fails, until it is mended.
+"""
+
+import argparse
+import ast
+import asyncio
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import nbformat
+import yaml
+from IPython.core.inputtransformer2 import TransformerManager
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+
+ROOT = Path(__file__).resolve().parent.parent
+AT_ONCE = 2  # chapters that run at the same time
+HEARTBEAT = 10.0  # seconds between two signs of life
+PAGES = {".md", ".ipynb"}
+RESULTS = "benchmarks/results"  # recorded runs, from which some chapters draw
+# of all that Jupyter Book says, what tells how far it is (warnings go to stderr, and through)
+PROGRESS = re.compile(r"updating environment|reading sources.*\[|writing output.*\[|build ")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def say(text: str) -> None:
+    print(f"[book] {text}", flush=True)
+
+
+# --- what a chapter depends on
+
+
+def module_files(name: str, package: Path) -> list[Path]:
+    """The files that importing ``lib.a.b`` runs: the module and the packages above it."""
+    found, place = [], package.parent
+    for part in name.split("."):
+        place = place / part
+        for candidate in (place.with_suffix(".py"), place / "__init__.py"):
+            if candidate.is_file():
+                found.append(candidate)
+    return found
+
+
+def imported(source: str, package: Path, inside: str = "") -> set[Path]:
+    """The files of ``package`` that the source imports itself, wherever the statement stands.
+
+    ``inside`` is the package that the source belongs to, for relative imports.
+    """
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = inside.split(".")[: len(inside.split(".")) - node.level + 1]
+                base = ".".join([*above, base] if base else above)
+            # `from lib import attention` names a module, `from lib.attention import x` does not
+            names.update([base, *(f"{base}.{alias.name}" for alias in node.names)])
+    ours = {name for name in names if name.split(".")[0] == package.name}
+    return {path for name in ours for path in module_files(name, package)}
+
+
+def closure(source: str, package: Path) -> set[Path]:
+    """Every file of ``package`` that runs when the source runs."""
+    found: set[Path] = set()
+    waiting = imported(source, package)
+    while waiting:
+        path = waiting.pop()
+        found.add(path)
+        inside = ".".join(path.parent.relative_to(package.parent).parts)
+        waiting |= imported(path.read_text(encoding="utf-8"), package, inside) - found
+    return found
+
+
+def chapter_key(notebook: nbformat.NotebookNode, root: Path) -> str:
+    """A hash of all that decides what the notebook's cells print."""
+    plain = TransformerManager().transform_cell  # magics are no Python
+    code = [(cell.source, cell.metadata.get("tags", [])) for cell in code_cells(notebook)]
+    source = "\n".join(plain(text) for text, _ in code)
+    try:
+        files = closure(source, root / "lib")
+    except SyntaxError:  # the notebook will say so when it runs
+        files = set((root / "lib").rglob("*.py"))
+    if any(RESULTS in text for text in [source, *(path.read_text("utf-8") for path in files)]):
+        files.update(path for path in (root / RESULTS).rglob("*") if path.is_file())
+    digest = hashlib.sha256(repr((code, sys.version)).encode())
+    for path in [root / "requirements.lock", *sorted(files)]:
+        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+# --- step 1: execute
+
+
+@dataclass
+class Chapter:
+    """One notebook to run: where it is, what it depends on, and how far it got."""
+
+    name: str
+    path: Path
+    notebook: nbformat.NotebookNode
+    key: str
+    started: float = 0.0
+    cell: str = "(starting)"
+    number: int = 0
+    failure: str = ""
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def at(self) -> str:
+        return f'cell "{self.cell}" (code cell {self.number} of {len(code_cells(self.notebook))})'
+
+
+def chapters(root: Path) -> list[Path]:
+    """The notebooks that the table of contents lists, in its order."""
+
+    def files(node):
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key in ("root", "file"):
+                    yield value
+                else:
+                    yield from files(value)
+        elif isinstance(node, list):
+            for each in node:
+                yield from files(each)
+
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    paths = [root / name for name in files(toc)]
+    paths = [path if path.suffix in PAGES else Path(f"{path}.ipynb") for path in paths]
+    return [path for path in paths if path.suffix == ".ipynb" and path.is_file()]
+
+
+def stale(root: Path, cache) -> list[Chapter]:
+    """The chapters whose outputs are missing or belong to something else by now."""
+    waiting = []
+    for path in chapters(root):
+        notebook = nbformat.read(path, as_version=4)
+        key = chapter_key(notebook, root)
+        try:
+            record = cache.match_cache_notebook(notebook)
+        except KeyError:
+            record = None
+        if record is not None and record.data.get("key") != key:
+            cache.remove_cache(record.pk)
+            record = None
+        if record is None:
+            waiting.append(Chapter(path.stem, path, notebook, key))
+    return waiting
+
+
+def reason(error: Exception, chapter: Chapter, limit: float) -> str:
+    """What went wrong and where, with the traceback but without its colours."""
+    if isinstance(error, TimeoutError):
+        text = f"it took longer than the {limit:g} s that _config.yml allows (execute: timeout)"
+    elif isinstance(error, DeadKernelError):
+        text = "the kernel died (out of memory, or a crash in compiled code)"
+    elif isinstance(error, CellExecutionError):
+        outputs = [out for cell in code_cells(chapter.notebook) for out in cell.outputs]
+        tracebacks = ["\n".join(out.traceback) for out in outputs if out.output_type == "error"]
+        text = tracebacks[-1] if tracebacks else str(error)
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return f"{chapter.path.name}, {chapter.at()}\n{COLOUR.sub('', text)}"
+
+
+async def execute(chapter: Chapter, cache, limit: float, turn: asyncio.Semaphore) -> None:
+    """Run one notebook in its own folder and put it into the cache, or note why it failed."""
+
+    def entering(cell, cell_index):
+        if cell.cell_type == "code":
+            chapter.number += 1
+            chapter.cell = cell.get("id", str(cell_index))
+
+    source = nbformat.from_dict(chapter.notebook)
+    client = NotebookClient(
+        chapter.notebook,
+        timeout=None,
+        record_timing=False,  # or the outputs would differ from run to run
+        shutdown_kernel="immediate",
+        resources={"metadata": {"path": str(chapter.path.parent)}},
+        on_cell_start=entering,
+    )
+    async with turn:
+        chapter.started = time.monotonic()
+        say(f"  {chapter.name}: running")
+        # Sockets in a private folder: over TCP the kernel could be overheard, and warns of it.
+        sockets = Path(tempfile.mkdtemp(prefix="book-"))
+        client.create_kernel_manager()
+        client.km.transport = "ipc"
+        client.km.ip = str(sockets / "s")
+        client.km.connection_file = str(sockets / "kernel.json")
+        try:
+            await asyncio.wait_for(client.async_execute(), limit)
+        except Exception as error:
+            chapter.failure = reason(error, chapter, limit)
+            say(f"  {chapter.name}: FAILED after {chapter.seconds:.1f} s in {chapter.at()}")
+            return
+        finally:
+            shutil.rmtree(sockets, ignore_errors=True)
+        seconds = chapter.seconds
+    data = {"execution_seconds": seconds, "key": chapter.key}
+    bundle = CacheBundleIn(chapter.notebook, str(chapter.path), data=data)
+    cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    cache.match_cache_notebook(source)  # Sphinx must find under the source what was stored
+    say(f"  {chapter.name}: {seconds:.1f} s")
+
+
+async def execute_all(waiting: list[Chapter], cache, limit: float) -> None:
+    turn = asyncio.Semaphore(AT_ONCE)
+    tasks = {asyncio.create_task(execute(each, cache, limit, turn)): each for each in waiting}
+    pending = set(tasks)
+    while pending:
+        done, pending = await asyncio.wait(pending, timeout=HEARTBEAT)
+        for task in done:
+            task.result()
+        if not done:
+            for each in (tasks[task] for task in pending if tasks[task].started):
+                say(f"  {each.name}: {each.seconds:.0f} s, at {each.at()}")
+
+
+def execute_chapters(root: Path, limit: float) -> bool:
+    """Bring the outputs of all chapters up to date; False if one failed."""
+    start = time.monotonic()
+    cache = get_cache(root / "_build" / ".jupyter_cache")
+    waiting = stale(root, cache)
+    total = len(chapters(root))
+    if not waiting:
+        say(f"execute: {total} of {total} chapters are up to date")
+        return True
+    say(f"execute: {len(waiting)} of {total} chapters, {AT_ONCE} at a time")
+    # A first import of matplotlib looks for fonts and says so on stderr, which a chapter may not.
+    import matplotlib.font_manager  # noqa: F401
+
+    asyncio.run(execute_all(waiting, cache, limit))
+    failed = [each for each in waiting if each.failure]
+    for each in failed:
+        print(f"\n--- {each.failure}\n", file=sys.stderr, flush=True)
+    if failed:
+        say(f"FAILED: {', '.join(each.path.name for each in failed)} (see above); no pages built")
+        return False
+    say(f"execute: done in {time.monotonic() - start:.1f} s")
+    return True
+
+
+# --- step 2: build
+
+
+def settings_key(root: Path) -> str:
+    """A hash of all that shapes every page: settings, contents, theme, bibliography, versions."""
+    files = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock")]
+    files += sorted(
+        path
+        for path in (root / "book").rglob("*")
+        if path.is_file()
+        and path.suffix not in PAGES
+        and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)
+    )
+    digest = hashlib.sha256(sys.version.encode())
+    for path in files:
+        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def state(root: Path) -> dict[str, object]:
+    """What a warm build relies on: the settings, and the pages read under them."""
+    pickle = root / "_build" / ".doctrees" / "environment.pickle"
+    return {
+        "settings": settings_key(root),
+        "read": pickle.stat().st_mtime_ns if pickle.is_file() else None,
+    }
+
+
+def build_pages(root: Path, last: dict | None) -> bool:
+    """Run Jupyter Book with every warning an error; False if there was one."""
+    start = time.monotonic()
+    build = root / "_build"
+    warm = last is not None and last == state(root)
+    say(f"build: {'the pages that changed' if warm else 'all pages'}")
+    if not warm:
+        for folder in ("html", ".doctrees", "jupyter_execute"):
+            shutil.rmtree(build / folder, ignore_errors=True)
+    jupyter_book = "from jupyter_book.cli.main import main; main(prog_name='jupyter-book')"
+    command = [sys.executable, "-c", jupyter_book, "build", ".", "--path-output", "."]
+    command += ["-W", "-n", "--keep-going"]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            line = COLOUR.sub("", line)
+            if PROGRESS.match(line):
+                print(f"  {line.rstrip()}", flush=True)
+    if process.returncode:
+        say("FAILED: the pages did not build without warnings (see above)")
+        return False
+    say(f"build: done in {time.monotonic() - start:.1f} s")
+    return True
+
+
+def build(root: Path) -> bool:
+    """Execute and build; True if all went well, and then the site is in ``_build/html``."""
+    start = time.monotonic()
+    success = root / "_build" / ".book.json"
+    success.parent.mkdir(exist_ok=True)
+    with open(root / "_build" / ".book.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another build is running: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            last = json.loads(success.read_text())
+        except (OSError, ValueError):
+            last = None
+        success.unlink(missing_ok=True)  # until this build has succeeded, there is none to follow
+        config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+        limit = float(config["execute"]["timeout"])
+        if not (execute_chapters(root, limit) and build_pages(root, last)):
+            return False
+        success.write_text(json.dumps(state(root)))
+    say(f"ready in {time.monotonic() - start:.1f} s: _build/html/index.html")
+    return True
+
+
+# --- serve
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serve files, quietly, and never let a browser keep an old one."""
+
+    def end_headers(self):
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, *arguments):
+        pass
+
+
+def server(folder: Path, port: int) -> ThreadingHTTPServer:
+    """A server on 127.0.0.1 at this port, or at the next free one."""
+    for candidate in range(port, port + 100):
+        try:
+            return ThreadingHTTPServer(
+                ("127.0.0.1", candidate), partial(Handler, directory=str(folder))
+            )
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            say(f"port {candidate} is busy")
+    raise OSError(errno.EADDRINUSE, f"ports {port} to {port + 99} are all busy")
+
+
+def serve(folder: Path, port: int) -> None:
+    with server(folder, port) as httpd:
+        say(f"serving http://127.0.0.1:{httpd.server_address[1]}/ (stop with Ctrl-C)")
+        try:
+            httpd.serve_forever()
+        except KeyboardInterrupt:
+            say("stopped")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tools.book", description="Build the book, strictly.")
+    parser.add_argument("--serve", action="store_true", help="then serve it on 127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000, help="the first port to try")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the folder with _config.yml")
+    options = parser.parse_args(arguments)
+    root = options.root.resolve()
+    # Chapters and pages import the `lib` of this folder. One thread per chapter: two chapters
+    # run at a time, and sums come out the same whatever the machine.
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(root), os.environ.get("PYTHONPATH")])
+    )
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if not build(root):
+        return 1
+    if options.serve:
+        serve(root / "_build" / "html", options.port)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
