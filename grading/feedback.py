@@ -12,7 +12,7 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests
-from nbgrader.utils import is_grade
+from nbgrader.utils import is_grade, is_locked
 
 HIDDEN = "# (hidden tests ran here)"
 SILENT_ERROR = {
@@ -49,15 +49,15 @@ body {{ font: 16px/1.5 sans-serif; max-width: 42em; margin: 3em auto; padding: 0
 class HideTests(ClearHiddenTests):
     """Take hidden tests out of the feedback, and keep what they say.
 
-    Of a graded cell's traceback stay the message and the frames of cells that are not graded: the
-    learner's own lines. A frame of a test cell shows the lines around it, so it goes.
+    Of a graded cell's traceback stay the message and the frames of the learner's own cells. A frame
+    of a test cell shows the lines around it, so it goes.
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         self.open_cells = {
             cell.execution_count
             for cell in nb.cells
-            if cell.cell_type == "code" and not is_grade(cell)
+            if cell.cell_type == "code" and not is_locked(cell)
         }
         return super().preprocess(nb, resources)
 

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,16 +15,10 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import SaveCells
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from traitlets.config import Config
 
 from tools import lab
-
-CHROMIUM = shutil.which("chromium")
-if CHROMIUM is None and not os.environ.get("CI"):
-    pytest.skip(
-        "needs Chromium (Debian, Ubuntu: apt-get install chromium)", allow_module_level=True
-    )
 
 NAME = "small"
 ANSWER = """def double(x):
@@ -68,7 +61,6 @@ def exercises(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(exercises, tmp_path_factory):
     """JupyterLab as ``make lab`` starts it, on another folder; its address and its token."""
-    assert CHROMIUM, "Chromium is missing: apt-get install chromium"
     home = tmp_path_factory.mktemp("home")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -109,16 +101,6 @@ def _wait(address: str, process: subprocess.Popen, log: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser():
-    quiet = ("background-networking", "component-update", "sync")
-    flags = ["--no-sandbox", "--disable-gpu", *(f"--disable-{what}" for what in quiet)]
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture(scope="module")
 def page(browser, server):
     """The exercise, opened once in JupyterLab, and every request that was made."""
     address, token = server
@@ -127,7 +109,8 @@ def page(browser, server):
     page.on("request", lambda request: page.requests.append(request.url))
     page.goto(f"{address}/lab/tree/{NAME}/{NAME}.ipynb?token={token}&reset")
     expect(_answer(page)).to_be_visible(timeout=60_000)
-    return page
+    yield page
+    page.close()
 
 
 def _answer(page):
