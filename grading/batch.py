@@ -106,7 +106,11 @@ def _one(
     except Exception as error:  # the next submission must not suffer for this one
         now = replace(now, reason=_explain(error))
     seconds = time.monotonic() - start
-    record.save(folder, replace(now, seconds=round(seconds, 2)))
+    try:
+        record.save(folder, replace(now, seconds=round(seconds, 2)))
+    except OSError as error:
+        record.forget(folder, learner)  # none is better than an old one
+        return f"{RETRY}: {_explain(error)}"
     return f"{now.status}  {seconds:.1f} s"
 
 

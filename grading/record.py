@@ -62,6 +62,11 @@ def save(folder: Path, record: Record) -> None:
     os.replace(part, path)
 
 
+def forget(folder: Path, learner: str) -> None:
+    """Remove a record: the submission counts as never graded."""
+    (folder / f"{learner}.json").unlink(missing_ok=True)
+
+
 def feedback_page(course: Course, learner: str, assignment: str) -> Path:
     return course.folder("feedback", learner, assignment) / f"{assignment}.html"
 

@@ -11,7 +11,7 @@ from grading.record import GRADED, RETRY, ZERO, load
 
 
 def rows(course: Course, assignment: str, learners: list[str]) -> tuple[list[str], list[dict]]:
-    """The graded cells' names, and one row for each learner who has a record.
+    """The graded cells' names, and one row for each learner.
 
     Returns:
         The names in the notebook's order, and rows with ``learner``, ``score``, ``max_score``, one
@@ -30,9 +30,11 @@ def rows(course: Course, assignment: str, learners: list[str]) -> tuple[list[str
         ]
         for learner in learners:
             record = load(course.progress(assignment), learner)
-            if record is None:
-                continue
             row = {"learner": learner, "max_score": known.max_score}
+            row |= {"status": RETRY, "reason": "not graded"}
+            if record is None:
+                result.append(row)
+                continue
             row |= {"status": record.status, "reason": record.reason}
             try:
                 submission = gradebook.find_submission(assignment, learner)
