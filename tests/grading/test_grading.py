@@ -9,12 +9,13 @@ import threading
 import nbformat
 import pytest
 from course_folder import DOUBLE, NAME, RIGHT, SECRET, TEST_DOUBLE, Folder, answers, source
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_output
 from nbgrader.api import Gradebook
+from nbgrader.utils import determine_grade
 
 from grading import batch, record
 from grading.__main__ import main
-from grading.execute import RunCells
+from grading.execute import KeepVerdict, RunCells
 
 
 def _course(root):
@@ -126,6 +127,16 @@ def test_everyone_gets_the_score_of_their_own_work(graded):
     assert {row["max_score"] for row in table.values()} == {"5.0"}
     assert (table["partial"]["double-test"], table["partial"]["shout-test"]) == ("2.0", "0.0")
     assert (table["close"]["double-test"], table["close"]["shout-test"]) == ("0.0", "3.0")
+
+
+def test_a_displayed_number_is_no_score():
+    cell = source().cells[2]
+    shown = new_output("execute_result", {"text/plain": "100"}, execution_count=1)
+    failed = new_output("error", ename="AssertionError", evalue="", traceback=[])
+    cell.outputs = [shown, failed]
+    kept, _ = KeepVerdict().preprocess_cell(cell, {}, 0)
+    assert kept.outputs == [failed]
+    assert determine_grade(kept) == (0, 2.0)
 
 
 @pytest.mark.parametrize(
