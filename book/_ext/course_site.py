@@ -73,11 +73,7 @@ def without_thebe(app: Sphinx) -> None:
     Its scripts come from a third party, and stand on every page.
     """
     for listeners in app.events.listeners.values():
-        listeners[:] = [
-            each
-            for each in listeners
-            if each.handler.__module__ != "sphinx_thebe"
-        ]
+        listeners[:] = [each for each in listeners if each.handler.__module__ != "sphinx_thebe"]
     app.registry.css_files[:] = [
         (name, attributes)
         for name, attributes in app.registry.css_files
