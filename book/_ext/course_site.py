@@ -26,6 +26,7 @@ START = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <link rel="canonical" href="{target}">
+<link rel="icon" href="_static/logo.svg">
 <meta http-equiv="refresh" content="0; url={target}">
 </head>
 <body>
