@@ -31,7 +31,7 @@ class Probe:
         return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
 
     def check(self, tried):
-        """Decorate a test so that it runs at once and its message begins with what was tried.
+        """Decorate a test so that it runs at once and says what was tried, passed or not.
 
         What the answer writes to stderr, a warning for instance, is shown as ordinary output:
         nbgrader gives no points for a cell with stderr, however right its result.
@@ -50,6 +50,7 @@ class Probe:
             except Exception as problem:
                 what = f"{type(problem).__name__}: {problem}"
                 raise AssertionError(f"Tried: {tried}.\nIt raised {what}") from problem
+            print(f"Passed: {tried}.")
 
         return run
 
@@ -148,20 +149,24 @@ class Probe:
         """What is different, in words; empty if nothing is."""
         if isinstance(expected, torch.Tensor):
             if type(actual) not in (torch.Tensor, torch.nn.Parameter):
-                return f"{name} is {self._what(actual)}, expected {self._what(expected)}"
-            if actual.shape != expected.shape or actual.dtype != expected.dtype:
-                return f"{name} is {self._what(actual)}, expected {self._what(expected)}"
+                return f"{name}: got {self._what(actual)}, expected {self._what(expected)}"
+            for kind, a, e in (
+                ("shape", tuple(actual.shape), tuple(expected.shape)),
+                ("dtype", actual.dtype, expected.dtype),
+            ):
+                if a != e:
+                    return f"{name}: got {kind} {a}, expected {kind} {e}"
             return self._far(self._tolist(actual), self._tolist(expected), tolerance, name)
         if isinstance(expected, (tuple, list)):
             if not isinstance(actual, (tuple, list)) or len(actual) != len(expected):
-                return f"{name} is {self._what(actual)}, expected {self._what(expected)}"
+                return f"{name}: got {self._what(actual)}, expected {self._what(expected)}"
             for place, (a, e) in enumerate(zip(actual, expected, strict=True)):
                 problem = self._difference(a, e, tolerance, f"part {place} of {name}")
                 if problem:
                     return problem
             return ""
         if type(actual) is not type(expected):
-            return f"{name} is {self._what(actual)}, expected {self._what(expected)}"
+            return f"{name}: got {self._what(actual)}, expected {self._what(expected)}"
         return self._far(actual, expected, tolerance, name)
 
     def _far(self, actual, expected, tolerance, name):
@@ -185,7 +190,7 @@ class Probe:
             return ""
         index, a, e = off[0]
         where = f" at {list(index)}" if index else ""
-        text = f"{name}{where} is {self._short(a)}, expected {self._short(e)}"
+        text = f"{name}{where}: got {self._short(a)}, expected {self._short(e)}"
         if self._short(a) == self._short(e):
             text += f" (they differ by {abs(a - e):.1e}, more than rounding explains)"
         return text + (f"; {len(off)} of {total} entries are off" if total > 1 else "")

@@ -138,25 +138,32 @@ def put_in(answer: Answer, slug: str) -> NotebookNode:
 
 
 def score(slug: str, answers: Iterable[Answer], *, salt: str = "") -> Iterator[Outcome]:
-    """Run each answer in a process of its own, two at a time, and yield the outcomes in order."""
+    """Put each answer into the notebook, run it, and yield the outcomes in order."""
+    return score_notebooks((put_in(answer, slug) for answer in answers), salt=salt)
+
+
+def score_notebooks(books: Iterable[NotebookNode], *, salt: str = "") -> Iterator[Outcome]:
+    """Run each notebook in a process of its own, two at a time."""
     fork = multiprocessing.get_context("forkserver")
     fork.set_forkserver_preload(PRELOAD)
-    with fork.Pool(2, maxtasksperchild=1) as pool:
-        yield from pool.imap(
-            functools.partial(_run, salt=salt), (put_in(answer, slug) for answer in answers)
-        )
+    with fork.Pool(2, _prepare, maxtasksperchild=1) as pool:
+        yield from pool.imap(functools.partial(_run, salt=salt), books)
 
 
 def _is_solution(cell: NotebookNode) -> bool:
     return cell.metadata.get("nbgrader", {}).get("solution", False)
 
 
-def _run(book: NotebookNode, salt: str) -> Outcome:
-    """Execute a notebook twice over its graded cells: as it is, and test by test."""
+def _prepare() -> None:
+    """Make a new process ready for one notebook."""
     gc.disable()  # the process is short, and a collection walks through all of torch: 0.3 s
     warnings.resetwarnings()  # as in a kernel, whatever the caller turned into errors
     warnings.simplefilter("default")
     matplotlib.use("agg")  # pictures are drawn, and shown to nobody
+
+
+def _run(book: NotebookNode, salt: str) -> Outcome:
+    """Run a notebook: its graded cells as they are, and then test by test."""
     space: dict = {"__name__": "__main__", "__builtins__": builtins}
     scores, checks, messages = {}, {}, {}
     for cell in book.cells:

@@ -1,6 +1,6 @@
 """Flattens the leading dimensions for bmm: fails where there are none.
 
-Loses: attention-values, attention-edges
+Loses: attention-values
 """
 
 import math

@@ -1,6 +1,6 @@
 """Softmax over dimension 2: the last one only when there is a batch and no heads.
 
-Loses: attention-values, attention-edges
+Loses: attention-values
 """
 
 import math

@@ -1,6 +1,6 @@
 """Transposes dimensions 1 and 2: right for (batch, length, d) alone.
 
-Loses: attention-values, attention-edges
+Loses: attention-values
 """
 
 import math
