@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import threading
+from dataclasses import replace
 
 import nbformat
 import pytest
@@ -274,6 +275,16 @@ def test_what_cannot_be_written_down_is_graded_again(course, monkeypatch, capsys
     assert course.scores()["ada"] == ("0.0", "zero")
 
 
+def test_a_run_that_stopped_before_its_last_word_is_done_again(course, capsys):
+    course.hand_in("ada", b"")
+    assert course.grade() == 0
+    folder = course.root / "progress" / NAME
+    record.save(folder, replace(record.load(folder, "ada"), status="retry"))
+    assert course.grade() == 0
+    assert "unchanged" not in capsys.readouterr().out
+    assert course.scores()["ada"] == ("0.0", "zero")
+
+
 def test_an_unforeseen_error_is_told_without_its_message():
     # nbclient puts a cell's source into its messages; some of its errors count as OSError.
     for kind in (ValueError, TimeoutError):
@@ -451,6 +462,7 @@ def test_two_runs_at_once_are_one_too_many(course, monkeypatch, capsys):
     codes = []
 
     def second(*_):
+        monkeypatch.undo()
         thread = threading.Thread(target=lambda: codes.append(course.grade()))
         thread.start()
         thread.join()
