@@ -95,8 +95,9 @@ def scaled_dot_product_attention(
     q_len, k_len = query.shape[-2], key.shape[-2]
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
-    _check_added("mask", mask, query, (*leading, q_len, k_len))
-    _check_added("bias", bias, query, (*leading, q_len, k_len))
+    shape = (*leading, q_len, k_len)
+    _check_added("mask", mask, query, shape)
+    _check_added("bias", bias, query, shape)
 
     if not return_weights:
         return _fused(query, key, value, mask, bias, scale, leading)
@@ -490,10 +491,10 @@ def _check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
             "key and value have 0 positions: a query needs at least 1 key to attend to"
         )
     leading = query.shape[:-2]
-    if key.shape[:-2] == leading == value.shape[:-2]:  # nearly always, and then this is all
+    if leading == key.shape[:-2] == value.shape[:-2]:
         return leading
     try:
-        return torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+        return torch.broadcast_shapes(leading, key.shape[:-2], value.shape[:-2])
     except RuntimeError:
         raise ValueError(
             f"leading dimensions do not broadcast: query {tuple(query.shape)}, "
