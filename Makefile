@@ -23,14 +23,14 @@ book: .env-book  ## build the book into _build/html, strictly
 
 # --- work
 lab: .env-lab  ## open JupyterLab on the exercises, with nbgrader's Validate button
-	@$(PY) -m tools.lab
+	@$(PY) -m tools.lab $(if $(INSTRUCTOR),--instructor)
 
 # --- grade
 exercises: .env-grade  ## regenerate exercises/ from solutions/
 	@$(PY) -m tools.exercises
 
-grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention), write feedback/ and a CSV
-	@$(PY) -m grading $(ASSIGNMENT)
+grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention TRUST=1): feedback/ and a CSV
+	@$(PY) -m grading $(ASSIGNMENT) $(if $(TRUST),--trust-submissions) $(if $(FORCE),--force)
 
 # --- check
 test: .env-all  ## check everything once (20 minutes or less)

@@ -3,6 +3,7 @@
 Read by every `nbgrader` command that is run from this folder, and by the formgrader.
 """
 
+import sys
 from pathlib import Path
 
 c = get_config()  # noqa: F821 - nbgrader provides it
@@ -13,3 +14,32 @@ c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
 # A .md or .py beside the source would be copied into the release as it is, solutions and all.
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.md", "*.py"]
+
+# Plug-ins of this course, in nbgrader's own lists, so that its commands and the formgrader use them
+# too. They replace DeduplicateIds, Execute; see grading/README.md.
+sys.path.append(str(Path(__file__).resolve().parent))
+c.Autograde.sanitize_preprocessors = [
+    "grading.sanitize.RebuildCells",
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.Autograde.autograde_preprocessors = [
+    "grading.execute.RunCells",
+    "grading.execute.KeepVerdict",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "grading.feedback.HideTests",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
+c.GenerateFeedback.exporter_class = "grading.feedback.FeedbackExporter"
+# Feedback shows a learner's cells: no script in them may run in the reader's browser.
+c.HTMLExporter.sanitize_html = True

@@ -2,7 +2,18 @@
 
 One idea per module, and each module is the text that a chapter quotes:
 
-- :mod:`lib.attention`: scaled dot-product attention and its masks (chapter 01).
+- :mod:`lib.attention`: scaled dot-product attention and its masks (chapter 01), several heads
+  (02), grouped heads (10).
+- :mod:`lib.position`: the three places where position enters, one module per scheme; the
+  functions are in :mod:`lib.sinusoidal` (03), :mod:`lib.relative` (04), :mod:`lib.rope` (05) and
+  :mod:`lib.alibi` (06).
+- :mod:`lib.norms`: layer and root-mean-square normalization (08).
+- :mod:`lib.block`, :mod:`lib.stack`, :mod:`lib.transformer`: one layer, what stacks share, and the
+  encoder, decoder and models made of them (08, 09).
+- :mod:`lib.kv_cache`, :mod:`lib.generation`: keys and values kept, and decoding with them (10).
+- :mod:`lib.efficient`: sliding windows, Linformer, Performer (11).
+- :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
+  a clock that waits for the device.
 - :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with, made
   of the marks in :mod:`lib.marks`.
 

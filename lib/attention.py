@@ -485,8 +485,11 @@ def _check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
         raise ValueError(
             "key and value have 0 positions: a query needs at least 1 key to attend to"
         )
+    leading = query.shape[:-2]
+    if leading == key.shape[:-2] == value.shape[:-2]:
+        return leading
     try:
-        return torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+        return torch.broadcast_shapes(leading, key.shape[:-2], value.shape[:-2])
     except RuntimeError:
         raise ValueError(
             f"leading dimensions do not broadcast: query {tuple(query.shape)}, "
@@ -509,11 +512,8 @@ def _check_added(name: str, added: Tensor | None, query: Tensor, shape: tuple[in
         )
     if added.device != query.device:
         raise ValueError(f"{name} is on {added.device} but query is on {query.device}")
-    try:
-        fits = torch.broadcast_shapes(added.shape, shape) == torch.Size(shape)
-    except RuntimeError:
-        fits = False
-    if not fits:
+    pairs = zip(reversed(added.shape), reversed(shape), strict=False)
+    if added.dim() > len(shape) or any(size not in (1, wanted) for size, wanted in pairs):
         raise ValueError(
             f"{name} of shape {tuple(added.shape)} does not broadcast to the scores' shape "
             f"{tuple(shape)}, which is (..., q_len, k_len)"

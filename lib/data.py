@@ -123,11 +123,14 @@ class TextCorpus(NamedTuple):
 
 
 def text_corpus(*, unit: str = "character", n_words: int = 2000) -> TextCorpus:
-    """Python's help topics, split by topic: every tenth is for validation.
+    """Read Python's help topics, a tenth of them for validation.
+
+    Topics are dealt out whole, in alphabetical order: one is for validation if validation then
+    still has at most a tenth of the text so far.
 
     Args:
         unit: ``"character"``, or ``"word"``: runs of letters and digits, runs of spaces, and
-            single signs, joined they are the text again.
+            single signs; joined they are the text again.
         n_words: size of the vocabulary of words, the unknown word (number 0) included. The most
             frequent of the training topics are kept.
 
@@ -144,9 +147,12 @@ def text_corpus(*, unit: str = "character", n_words: int = 2000) -> TextCorpus:
     if n_words < 2:
         raise ValueError(f"n_words must be at least 2, the unknown word and another: got {n_words}")
     parts: dict[bool, list[str]] = {True: [], False: []}
-    for i, name in enumerate(sorted(topics)):
+    length = {True: 0, False: 0}
+    for name in sorted(topics):
         text = topics[name].strip() + "\n\n"
-        is_valid = i % 10 == 9
+        total = length[True] + length[False] + len(text)
+        is_valid = 10 * (length[True] + len(text)) <= total
+        length[is_valid] += len(text)
         parts[is_valid] += list(text) if unit == "character" else re.findall(r"\w+|\s+|.", text)
     counts = Counter(parts[False])
     if unit == "character":

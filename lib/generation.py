@@ -18,7 +18,7 @@ from lib.transformer import LanguageModel, Seq2Seq
 
 __all__ = ["generate", "pick_token"]
 
-STEPS_BETWEEN_LOOKS = 16
+LOOK_EVERY = {"cpu": 1}  # steps between two looks whether all rows have ended; elsewhere 16
 
 
 @torch.no_grad()
@@ -58,7 +58,7 @@ def generate(
     Raises:
         ValueError: if an argument does not fit the model, or the positions do not reach.
     """
-    _check(model, prompt, max_new_tokens, prompt_mask, encoder_input, temperature)
+    _check(model, prompt, max_new_tokens, prompt_mask, encoder_input, encoder_mask, temperature)
     training = model.training
     model.eval()
     try:
@@ -125,7 +125,7 @@ def _loop(
     if use_cache:  # the last token is never read
         state = decoder.decode_state(batch, prompt_len + max_new_tokens - 1, **context)
     ended = torch.zeros(batch, dtype=torch.bool, device=tokens.device)
-    look = 1 if tokens.device.type == "cpu" else STEPS_BETWEEN_LOOKS
+    look = LOOK_EVERY.get(tokens.device.type, 16)
 
     start = 0  # the first column that has not been read yet
     for end in range(prompt_len, prompt_len + max_new_tokens):
@@ -149,7 +149,9 @@ def _loop(
     return new[:, : min(new.shape[1], int((new != end_token).sum(dim=1).max()) + 1)]
 
 
-def _check(model, prompt, max_new_tokens, prompt_mask, encoder_input, temperature) -> None:
+def _check(
+    model, prompt, max_new_tokens, prompt_mask, encoder_input, encoder_mask, temperature
+) -> None:
     if prompt.dim() != 2 or 0 in prompt.shape:
         raise ValueError(
             f"prompt must be (batch, prompt_len), both at least 1, got {tuple(prompt.shape)}"
@@ -167,6 +169,8 @@ def _check(model, prompt, max_new_tokens, prompt_mask, encoder_input, temperatur
         raise ValueError(
             f"encoder_input has {encoder_input.shape[0]} rows but prompt {prompt.shape[0]}"
         )
+    if encoder_mask is not None and encoder_input is None:
+        raise ValueError("encoder_mask is given, but no encoder_input")
     longest = prompt.shape[1]
     if prompt_mask is not None:
         if prompt_mask.dtype != torch.bool or prompt_mask.shape != prompt.shape:

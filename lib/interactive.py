@@ -42,6 +42,9 @@ from lib.marks import Axes, Element, minus
 __all__ = ["Axes", "Checkbox", "Control", "Select", "Slider", "SliderFigure"]
 
 MAX_FRAMES = 2000
+# A control is disabled until the script has woken it, and JupyterLab's shortcuts must not take its
+# arrow keys. That has to stand on the control itself: around it, those for `:focus` would match.
+ASLEEP = {"disabled": "", "data-lm-suppress-shortcuts": "true"}
 
 
 @dataclass(frozen=True)
@@ -150,8 +153,7 @@ class SliderFigure:
         # In the order of the page: the script finds the parts that change by counting.
         html = [
             f'<div class="slider-figure" id="figure-{name}" role="group" aria-label='
-            f'"{escape(word(title))}" data-lm-suppress-shortcuts="true" '  # JupyterLab: our arrows
-            f'style="max-width:{1.25 * width:g}px"><style>{STYLE}</style>'
+            f'"{escape(word(title))}" style="max-width:{1.25 * width:g}px"><style>{STYLE}</style>'
             f"<p><strong>{escape(word(title))}</strong></p>",
             writer.write([Element("svg", {**size, "aria-label": words}) for words in alts]),
             *(writer.write([element]) for each in axes for element in each.outline()),
@@ -209,7 +211,7 @@ class _Writer:
         self.n_parts += changing
         attributes = "".join(f' {name}="{escape(str(v))}"' for name, v in start.attributes.items())
         opening = f"<{start.tag}{attributes}{' data-part' * changing}>"
-        open_ended = start.tag in ("svg", "input")
+        open_ended = start.tag in ("svg", "select", "input")
         return opening if open_ended else f"{opening}{escape(start.text)}</{start.tag}>"
 
     def table(self, values: list) -> tuple[list[int], list]:
@@ -243,19 +245,22 @@ def _versions(frame: Callable[..., Iterable], chosen: list[dict]) -> Iterable[tu
 
 
 def _rows(writer: _Writer, k: int, control: Control) -> str:
-    """The k-th control with its label; disabled until the script has woken it."""
+    """The k-th control inside its label, which needs no id then."""
     label = f"<span>{escape(word(control.label))}</span>"
     if control.kind == "select":
         options = "".join(
             f'<option value="{i}"{" selected" * (i == control.start)}>{escape(words)}</option>'
             for i, words in enumerate(control.said)
         )
-        return f"<label>{label}<select disabled>{options}</select></label>"
+        return (
+            f"<label>{label}{writer.write([Element('select', ASLEEP)])}{options}</select></label>"
+        )
     if control.kind == "checkbox":
-        ticked = " checked" * control.start
-        return f'<label><input type="checkbox" disabled{ticked}>{label}</label>'
+        ticked = {"checked": ""} if control.start else {}
+        box = writer.write([Element("input", {"type": "checkbox", **ticked, **ASLEEP})])
+        return f"<label>{box}{label}</label>"
     last = len(control.values) - 1
-    fixed = {"type": "range", "min": 0, "max": last, "value": control.start, "disabled": ""}
+    fixed = {"type": "range", "min": 0, "max": last, "value": control.start, **ASLEEP}
     shape = {"aria-hidden": "true", "style": f"min-width:{max(map(len, control.said))}ch"}
     said = [control.said[places[k]] for places in writer.combinations]
     spoken = writer.write([Element("input", {**fixed, "aria-valuetext": words}) for words in said])

@@ -103,8 +103,9 @@ class Stack(nn.Module):
         device = self.embedding.weight.device
         check_ids("tokens", tokens, self.embedding.num_embeddings, device)
         if types is not None:
-            n_types = 0 if self.type_embedding is None else self.type_embedding.num_embeddings
-            check_ids("token_types", types, n_types, device)
+            if self.type_embedding is None:
+                raise ValueError("token_types are given but the model has none: n_token_types=0")
+            check_ids("token_types", types, self.type_embedding.num_embeddings, device)
             if types.shape != tokens.shape:
                 raise ValueError(
                     f"token_types have shape {tuple(types.shape)} but tokens {tuple(tokens.shape)}"

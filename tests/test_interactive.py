@@ -129,6 +129,9 @@ def test_controls():
     slider, box = page.all("input")
     assert (slider["type"], slider["min"], slider["max"]) == ("range", "0", "2")
     assert slider["aria-valuetext"] == "2 tokens"
+    # On the control itself: seen in JupyterLab 4.6 to lose the arrow keys when it stands around it.
+    for control in (slider, box, *page.all("select")):
+        assert control["data-lm-suppress-shortcuts"] == "true"
     assert box["type"] == "checkbox"
     assert "checked" not in box
     assert [each["value"] for each in page.all("option")] == ["0", "1"]
@@ -286,8 +289,8 @@ def other_marks(offset, scheme, masked):
         (lambda: make(frame=stray_marks), r"'offset': 1, .* has 1 elements and .*'offset': 4.* 2"),
         (lambda: make(frame=other_marks), r"'masked': False.* 1 elements and .*'masked': True.* 1"),
         (
-            lambda: make(controls=[Slider(name, name, range(99)) for name in "abcdefgh"]),
-            "has 9227446944279201 frames, more than 2000",
+            lambda: make(controls=[Slider(name, name, range(13)) for name in "abc"]),
+            "has 2197 frames, more than 2000",
         ),
         (lambda: make(max_bytes=100), r"weighs \d+ bytes, more than max_bytes=100"),
         (lambda: Slider("no good", "offset", [1, 2]), "'offset' needs a name .* got 'no good'"),

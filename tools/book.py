@@ -185,14 +185,14 @@ def stale(root: Path, cache) -> list[Chapter]:
 
 def reason(error: Exception, chapter: Chapter, limit: float) -> str:
     """What went wrong and where, with the traceback but without its colours."""
-    if isinstance(error, TimeoutError):
-        text = f"it took longer than the {limit:g} s that _config.yml allows (execute: timeout)"
-    elif isinstance(error, DeadKernelError):
-        text = "the kernel died (out of memory, or a crash in compiled code)"
-    elif isinstance(error, CellExecutionError):
+    if isinstance(error, CellExecutionError):
         outputs = [out for cell in code_cells(chapter.notebook) for out in cell.outputs]
         tracebacks = ["\n".join(out.traceback) for out in outputs if out.output_type == "error"]
         text = tracebacks[-1] if tracebacks else str(error)
+    elif chapter.seconds >= limit:  # what stopping a kernel raises depends on where it stood
+        text = f"it took longer than the {limit:g} s that _config.yml allows (execute: timeout)"
+    elif isinstance(error, DeadKernelError):
+        text = "the kernel died (out of memory, or a crash in compiled code)"
     else:
         text = f"{type(error).__name__}: {error}"
     return f"{chapter.path.name}, {chapter.at()}\n{COLOUR.sub('', text)}"

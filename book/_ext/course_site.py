@@ -1,7 +1,9 @@
 """What this site asks of Sphinx beyond Jupyter Book's own settings.
 
-- A page is read again when its notebook's outputs changed, even if its source did not.
-- Link previews and a sitemap are made once the site's address is known (``html.baseurl``).
+- A page is read again when its notebook's outputs changed, even if its source
+  did not.
+- Link previews and a sitemap are made once the site's address is known
+  (``html.baseurl``).
 - sphinx-thebe, which loads code from a third party, is taken out.
 - Markup of other packages that screen readers cannot use is mended.
 - Binder and Colab buttons wait until ``repository.url`` is set.
@@ -24,47 +26,53 @@ START = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <link rel="canonical" href="{target}">
+<link rel="icon" href="_static/logo.svg">
 <meta http-equiv="refresh" content="0; url={target}">
 </head>
-<body><main><h1>{title}</h1><p><a href="{target}">Open the book</a></p></main></body>
+<body>
+<main><h1>{title}</h1><p><a href="{target}">Open the book</a></p></main>
+</body>
 </html>
 """
 
 
 def without_repository(app: Sphinx, config: Config) -> None:
-    """Without a public repository there is nothing to launch, and the theme would stop at that."""
+    """Launch nothing without a public repository: the theme would stop."""
     if not config.html_theme_options.get("repository_url"):
         config.html_theme_options["launch_buttons"] = {}
 
 
 def digests(app: Sphinx, env: BuildEnvironment) -> dict[str, str]:
-    """A hash of the executed cells of every notebook, as the cache holds them."""
-    cache = get_cache(
-        app.config.nb_execution_cache_path or Path(app.outdir).parent / ".jupyter_cache"
-    )
+    """Hash the executed cells of every notebook, as the cache holds them."""
+    default = Path(app.outdir).parent / ".jupyter_cache"
+    cache = get_cache(app.config.nb_execution_cache_path or default)
     found = {}
     for docname in env.found_docs:
         path = Path(env.doc2path(docname))
         if path.suffix != ".ipynb":
             continue
         try:
-            record = cache.match_cache_notebook(nbformat.read(path, as_version=4))
-            executed = cache.get_cache_bundle(record.pk).nb
-        except KeyError:  # not executed yet: Sphinx will do it, and read the page anyway
+            notebook = nbformat.read(path, as_version=4)
+            record = cache.match_cache_notebook(notebook)
+            executed = nbformat.writes(cache.get_cache_bundle(record.pk).nb)
+        except KeyError:  # not executed yet: Sphinx will do it, and read it
             continue
-        found[docname] = hashlib.sha256(nbformat.writes(executed).encode()).hexdigest()
+        found[docname] = hashlib.sha256(executed.encode()).hexdigest()
     return found
 
 
 def outdated(app, env, added, changed, removed) -> list[str]:
     """Name the pages whose outputs are not those that were read last time."""
     before = getattr(env, "course_digests", {})
-    env.course_digests = digests(app, env)
-    return [name for name, digest in env.course_digests.items() if before.get(name) != digest]
+    env.course_digests = now = digests(app, env)
+    return [name for name in now if before.get(name) != now[name]]
 
 
 def without_thebe(app: Sphinx) -> None:
-    """Take sphinx-thebe out, which Jupyter Book always loads: its code comes from a third party."""
+    """Take out sphinx-thebe, which Jupyter Book always loads.
+
+    Its scripts come from a third party, and stand on every page.
+    """
     for listeners in app.events.listeners.values():
         listeners[:] = [each for each in listeners if each.handler.__module__ != "sphinx_thebe"]
     app.registry.css_files[:] = [
@@ -75,9 +83,9 @@ def without_thebe(app: Sphinx) -> None:
 
 
 def accessible(app, pagename, templatename, context, doctree) -> None:
-    """Mend what axe-core finds in the markup that other packages write into a page."""
+    """Mend what axe-core finds in the markup that other packages write."""
     for found, better in (
-        # docutils' role is withdrawn from ARIA, and no child of the list around it
+        # docutils' role is withdrawn from ARIA, and may stand in no list
         ('role="doc-biblioentry"', 'role="listitem"'),
         # MyST-NB's label hides the words that stand on the control
         ('<summary aria-label="Toggle hidden content">', "<summary>"),
@@ -88,15 +96,20 @@ def accessible(app, pagename, templatename, context, doctree) -> None:
 
 def write_start(app: Sphinx, error: Exception | None) -> None:
     """Replace the bare redirect that sphinx-external-toc writes."""
-    if error is None and app.builder.name == "html" and app.config.root_doc != "index":
-        page = START.format(title=app.config.html_title, target=f"{app.config.root_doc}.html")
+    root = app.config.root_doc
+    if error is None and app.builder.name == "html" and root != "index":
+        page = START.format(title=app.config.html_title, target=f"{root}.html")
         (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict:
-    if app.config.overrides.get("html_baseurl"):
+    if address := app.config.overrides.get("html_baseurl"):
         app.setup_extension("sphinxext.opengraph")
+        app.config.overrides["ogp_site_url"] = address
+        # cards would look for a font that is not here, and say so on stderr
+        app.config.overrides["ogp_social_cards"] = {"enable": False}
         app.setup_extension("sphinx_sitemap")
+        app.config.overrides["sitemap_url_scheme"] = "{link}"
     without_thebe(app)
     app.connect("config-inited", without_repository)
     app.connect("env-get-outdated", outdated)

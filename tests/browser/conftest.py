@@ -172,7 +172,7 @@ def axe():
             seen.page.evaluate("axe.run().then(result => JSON.stringify(result.violations))")
         )
         return [
-            f"{rule['id']}: {node['html'][:200]} ({node['failureSummary'].splitlines()[-1].strip()})"
+            f"{rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
             for rule in found
             for node in rule["nodes"]
         ]

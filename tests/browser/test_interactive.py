@@ -2,15 +2,10 @@
 
 import math
 import re
-import shutil
 
 import pytest
 
 from lib.interactive import Axes, Checkbox, Select, Slider, SliderFigure
-
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
 
 OFFSETS = list(range(-8, 9, 2))
 PAGE = """<!doctype html><html lang="en"{theme}><meta charset="utf-8"><title>t</title>
@@ -55,21 +50,6 @@ def turning(name="turning"):
         alt="A {pair} pair turned by {offset} positions.",
         readout="offset {offset}, {pair} pair",
     )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        arguments = [
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-        ]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,0 +1,150 @@
+"""Where a course keeps its folders, and what nbgrader is told about it."""
+
+import hashlib
+import importlib.metadata
+import logging
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config, PyFileConfigLoader
+
+CONFIG = "nbgrader_config.py"
+# Names become folders, and nbgrader reads them as file patterns: no *, ?, [ or separators.
+NAME = re.compile(r"\w[\w.@-]{0,99}")
+
+# nbgrader logs the source of cells. What this logger is given goes nowhere.
+SILENT = logging.getLogger("grading.silent")
+SILENT.propagate = False
+SILENT.addHandler(logging.NullHandler())
+
+
+class Refusal(Exception):
+    """The command cannot start; the message says what was asked and what there is."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A course folder and its nbgrader configuration.
+
+    Attributes:
+        root: the folder that holds ``nbgrader_config.py``, ``solutions/``, ``submitted/``.
+        config: what ``nbgrader_config.py`` sets, with the root put to ``root``.
+    """
+
+    root: Path
+    config: Config
+
+    @classmethod
+    def open(cls, root: Path) -> "Course":
+        """Read the course in ``root``.
+
+        Raises:
+            Refusal: if there is no ``nbgrader_config.py``.
+        """
+        root = root.resolve()
+        if not (root / CONFIG).is_file():
+            raise Refusal(f"{root} is not a course folder: it has no {CONFIG}")
+        config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+        config.CourseDirectory.root = str(root)
+        # Scores and people's work are nobody else's business.
+        config.Autograde.permissions = 600
+        config.GenerateFeedback.permissions = 600
+        return cls(root, config)
+
+    def directory(self, **overrides: str) -> CourseDirectory:
+        """nbgrader's view of the folders, with some of them put elsewhere."""
+        return CourseDirectory(config=self.config, log=SILENT, **overrides)
+
+    @property
+    def db_url(self) -> str:
+        return self.directory().db_url
+
+    @property
+    def course_id(self) -> str:
+        return self.directory().course_id
+
+    def folder(self, step: str, learner: str, assignment: str) -> Path:
+        """The folder of one learner and assignment in a step such as ``submitted``."""
+        name = getattr(self.directory(), f"{step}_directory")
+        return Path(self.directory().format_path(name, learner, assignment))
+
+    def source(self, assignment: str) -> Path:
+        """The instructor's notebook, with solutions and hidden tests."""
+        return self.folder("source", ".", assignment) / f"{assignment}.ipynb"
+
+    @property
+    def submitted(self) -> Path:
+        return self.root / self.directory().submitted_directory
+
+    def progress(self, assignment: str) -> Path:
+        """Where the records of what happened to each submission are kept."""
+        return self.root / "progress" / assignment
+
+    def assignments(self) -> list[str]:
+        """The assignments that have a source notebook."""
+        folder = self.root / self.directory().source_directory
+        names = sorted(path.name for path in folder.glob("*") if path.is_dir())
+        return [name for name in names if self.source(name).is_file()]
+
+    def fingerprint(self, assignment: str) -> str:
+        """A hash of everything besides the submission that a score depends on."""
+        digest = hashlib.sha256()
+        ours = sorted(Path(__file__).parent.glob("*.py"))
+        for path in (self.source(assignment), self.root / CONFIG, *ours):
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+        for package in ("nbgrader", "numpy", "torch"):
+            try:
+                digest.update(f"{package}=={importlib.metadata.version(package)}".encode())
+            except importlib.metadata.PackageNotFoundError:
+                digest.update(f"no {package}".encode())
+        return digest.hexdigest()
+
+
+def register(course: Course, assignment: str) -> nbformat.NotebookNode:
+    """Make the gradebook know an assignment, and return its source notebook.
+
+    The release that nbgrader writes on the way goes to a temporary folder: ``exercises/`` is
+    left alone.
+
+    Raises:
+        Refusal: if there is no such assignment, or nbgrader cannot take it.
+    """
+    known = course.assignments()
+    if not NAME.fullmatch(assignment) or assignment not in known:
+        folder = course.directory().source_directory
+        raise Refusal(
+            f"there is no assignment {assignment!r} in {folder}/; "
+            f"there is: {', '.join(known) or 'none'}"
+        )
+    with tempfile.TemporaryDirectory(prefix="release-") as folder:
+        directory = course.directory(assignment_id=assignment, release_directory=folder)
+        converter = GenerateAssignment(coursedir=directory, config=course.config, log=SILENT)
+        converter.force = True
+        # What went wrong is in nbgrader's log, which is the instructor's own notebook here.
+        handler = _Last()
+        SILENT.addHandler(handler)
+        try:
+            converter.start()
+        except Exception as error:
+            raise Refusal(
+                f"nbgrader cannot take {course.source(assignment)}: {handler.line or error}"
+            ) from error
+        finally:
+            SILENT.removeHandler(handler)
+    return nbformat.read(course.source(assignment), as_version=4)
+
+
+class _Last(logging.Handler):
+    """Keep the last line of the last traceback that was logged."""
+
+    line = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage().strip()
+        if text.startswith("Traceback"):
+            self.line = text.splitlines()[-1]

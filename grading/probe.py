@@ -1,0 +1,202 @@
+# The tests' tools. You need not read this cell; please leave it as it is: the tests need it.
+
+import contextlib
+import hashlib
+import math
+import sys
+
+import torch
+
+
+class Probe:
+    """How a test of this course reaches an answer, and how it says what it found.
+
+    A test touches an answer in two ways only: it calls it, `softmax(scores, -1)`, or it hands it
+    to a method below. It never reads its source, never asks what type it is, and never relies on
+    getting the same object back. So the answer may as well run in another process, with arguments
+    and results crossing as data. A grader that works so puts its own `probe` in this place, and
+    the tests stay as they are. One instance, `probe`, serves all tests of a notebook.
+    """
+
+    # A grader puts a secret and the submission's hash here. While it is empty, the "random"
+    # inputs depend on the name of the cell alone, and are the same at every run.
+    salt = ""
+    _tolist = staticmethod(torch.Tensor.tolist)  # kept from before any answer has run
+
+    # --- on the side of the tests
+
+    def generator(self, cell):
+        """A random generator for the tests of one cell: repeatable, and fresh with each salt."""
+        digest = hashlib.sha256(f"{self.salt}/{cell}".encode()).digest()
+        return torch.Generator().manual_seed(int.from_bytes(digest[:7], "big"))
+
+    def check(self, tried):
+        """Decorate a test so that it runs at once and says what was tried, passed or not.
+
+        What the answer writes to stderr, a warning for instance, is shown as ordinary output:
+        nbgrader gives no points for a cell with stderr, however right its result.
+        """
+
+        def run(test):
+            try:
+                with contextlib.redirect_stderr(sys.stdout):
+                    test()
+            except AssertionError as problem:
+                raise AssertionError(f"Tried: {tried}.\n{problem}") from None
+            except NotImplementedError as problem:
+                if not str(problem):  # nothing has been filled in yet
+                    raise
+                raise AssertionError(f"Tried: {tried}.\nIt raised {problem!r}") from problem
+            except Exception as problem:
+                what = f"{type(problem).__name__}: {problem}"
+                raise AssertionError(f"Tried: {tried}.\nIt raised {what}") from problem
+            print(f"Passed: {tried}.")
+
+        return run
+
+    def close(self, actual, expected, hint="", *, tolerance=1e-10, name="the result"):
+        """Compare data (tensors, numbers, strings, None, and tuples or lists of them).
+
+        Types, shapes and dtypes must be equal; numbers may differ by `tolerance`, taken as
+        absolute and as relative. The message says where and by how much, then gives the hint.
+        """
+        problem = self._difference(actual, expected, tolerance, name)
+        if problem:
+            raise AssertionError(f"{problem}\n{hint}".strip())
+
+    def equal(self, actual, expected, hint="", *, name="the result"):
+        """Compare data exactly."""
+        self.close(actual, expected, hint, tolerance=0.0, name=name)
+
+    def unpack(self, result, *names):
+        """The parts of a result that must be a tuple (or list) of that many."""
+        if not isinstance(result, (tuple, list)) or len(result) != len(names):
+            raise AssertionError(
+                f"Expected a tuple ({', '.join(names)}), but the call returned {self._what(result)}"
+            )
+        return tuple(result)
+
+    def counted(self, function):
+        """A function of the tests, to be handed to an answer; `.calls` lists its arguments."""
+
+        def wrapper(*args):
+            wrapper.calls.append([self._copy(value) for value in args])
+            return function(*args)
+
+        wrapper.calls = []
+        return wrapper
+
+    # --- on the side of the answer
+
+    def new(self, make, *args, **kwargs):
+        """An object that the answer keeps, such as a cache: `handle.method(data)` returns data,
+        and `handle.attribute` reads data. Use the handle for nothing else."""
+        return make(*args, **kwargs)
+
+    def unchanged(self, function, *args):
+        """Call `function(*args)`, insist that no argument was changed, and return the result."""
+        kept = [self._copy(value) for value in args]
+        result = function(*args)
+        for place, (now, before) in enumerate(zip(args, kept, strict=True), 1):
+            name = f"argument {place} of the call"
+            if self._difference(now, before, 0.0, name):
+                raise AssertionError(
+                    f"{name} was changed in place. Whoever called may need it again: "
+                    "work on a new tensor"
+                )
+        return result
+
+    def gradients(self, function, *args, upstream, part=None):
+        """The gradient of the sum of `upstream × function(*args)` with respect to each argument.
+
+        `part` picks one of several results. Returns a list with one entry per floating-point
+        tensor among the arguments: its gradient, or None where none arrives.
+        """
+        leaves = [
+            value.clone().requires_grad_()
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+            else value
+            for value in args
+        ]
+        asked = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        # Copies go in, so that a change in place shows in `unchanged` and not here.
+        result = function(*[self._copy(leaf) for leaf in leaves])
+        result = result if part is None else result[part]
+        if not isinstance(result, torch.Tensor) or result.shape != upstream.shape:
+            raise AssertionError(
+                f"Expected a tensor of shape {tuple(upstream.shape)}, but got {self._what(result)}"
+            )
+        if not result.requires_grad:
+            return [None] * len(asked)
+        return list(torch.autograd.grad(result, asked, upstream, allow_unused=True))
+
+    # --- inside
+
+    def _copy(self, value):
+        return value.clone() if isinstance(value, torch.Tensor) else value
+
+    def _what(self, value):
+        """Name a value in a message."""
+        if value is None:
+            return "None (is a `return` missing?)"
+        if isinstance(value, torch.Tensor):
+            return f"a tensor of shape {tuple(value.shape)} and dtype {value.dtype}"
+        if isinstance(value, (tuple, list)):
+            return f"a {type(value).__name__} of {len(value)}"
+        return f"{value!r:.80} of type {type(value).__name__}"
+
+    def _difference(self, actual, expected, tolerance, name):
+        """What is different, in words; empty if nothing is."""
+        if isinstance(expected, torch.Tensor):
+            if type(actual) not in (torch.Tensor, torch.nn.Parameter):
+                return f"{name}: got {self._what(actual)}, expected {self._what(expected)}"
+            for kind, a, e in (
+                ("shape", tuple(actual.shape), tuple(expected.shape)),
+                ("dtype", actual.dtype, expected.dtype),
+            ):
+                if a != e:
+                    return f"{name}: got {kind} {a}, expected {kind} {e}"
+            return self._far(self._tolist(actual), self._tolist(expected), tolerance, name)
+        if isinstance(expected, (tuple, list)):
+            if not isinstance(actual, (tuple, list)) or len(actual) != len(expected):
+                return f"{name}: got {self._what(actual)}, expected {self._what(expected)}"
+            for place, (a, e) in enumerate(zip(actual, expected, strict=True)):
+                problem = self._difference(a, e, tolerance, f"part {place} of {name}")
+                if problem:
+                    return problem
+            return ""
+        if type(actual) is not type(expected):
+            return f"{name}: got {self._what(actual)}, expected {self._what(expected)}"
+        return self._far(actual, expected, tolerance, name)
+
+    def _far(self, actual, expected, tolerance, name):
+        """Compare numbers in nested lists, in plain Python; describe the first that is off."""
+        off = []
+        total = 0
+        todo = [((), actual, expected)]
+        while todo:
+            index, a, e = todo.pop()
+            if isinstance(e, list):
+                pairs = list(enumerate(zip(a, e, strict=True)))
+                todo += [((*index, i), *pair) for i, pair in reversed(pairs)]
+                continue
+            total += 1
+            if a == e:
+                continue
+            numbers = isinstance(e, (int, float)) and tolerance > 0
+            if not numbers or not math.isclose(a, e, rel_tol=tolerance, abs_tol=tolerance):
+                off.append((index, a, e))
+        if not off:
+            return ""
+        index, a, e = off[0]
+        where = f" at {list(index)}" if index else ""
+        text = f"{name}{where}: got {self._short(a)}, expected {self._short(e)}"
+        if self._short(a) == self._short(e):
+            text += f" (they differ by {abs(a - e):.1e}, more than rounding explains)"
+        return text + (f"; {len(off)} of {total} entries are off" if total > 1 else "")
+
+    def _short(self, value):
+        return f"{value:.6g}" if type(value) is float else repr(value)
+
+
+probe = Probe()

@@ -1,0 +1,183 @@
+"""What is written down: scores in nbgrader's gradebook, and a record of each submission's fate.
+
+A record (``progress/<assignment>/<learner>.json``) says what was graded, when and how it ended. It
+is written twice: before grading, as ``retry``, so that whatever interrupts the run leaves no old
+verdict standing, and after.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
+from nbgrader.converters import Autograde, GenerateFeedback
+
+from grading.course import SILENT, Course
+from grading.feedback import write_refusal
+
+GRADED, ZERO, RETRY = "graded", "zero", "retry"
+
+
+@dataclass(frozen=True)
+class Record:
+    """How one submission ended.
+
+    Attributes:
+        learner: whose it is.
+        status: ``graded``, ``zero`` (for a reason that is the submission's own) or ``retry``
+            (for a reason that is not: the score is not known yet).
+        reason: why it is zero or has to be tried again; a note otherwise.
+        submission: the hash of what was handed in.
+        fingerprint: the hash of all that the score depends on.
+        seconds: how long it took.
+    """
+
+    learner: str
+    status: str
+    reason: str
+    submission: str
+    fingerprint: str
+    seconds: float
+
+
+def load(folder: Path, learner: str) -> Record | None:
+    """The record of a learner, or None if there is none that can be read."""
+    try:
+        return Record(**json.loads((folder / f"{learner}.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def save(folder: Path, record: Record) -> None:
+    """Write a record in one step: a reader sees the old one or the new one, never half of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{record.learner}.json"
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
+    os.replace(part, path)
+
+
+def forget(folder: Path, learner: str) -> None:
+    """Remove a record: the submission counts as never graded."""
+    (folder / f"{learner}.json").unlink(missing_ok=True)
+
+
+def feedback_page(course: Course, learner: str, assignment: str) -> Path:
+    return course.folder("feedback", learner, assignment) / f"{assignment}.html"
+
+
+def stands(course: Course, learner: str, assignment: str) -> bool:
+    """Whether what a record speaks of is still there: the scores and the page."""
+    with Gradebook(course.db_url, course.course_id) as gradebook:
+        try:
+            gradebook.find_submission(assignment, learner)
+        except MissingEntry:
+            return False
+    return feedback_page(course, learner, assignment).is_file()
+
+
+def void(course: Course, learner: str, assignment: str, *, replaced: bool) -> None:
+    """Take back every automatic score and page of an earlier grading.
+
+    Args:
+        course: the course.
+        learner: whose.
+        assignment: of which assignment.
+        replaced: whether another file was handed in since. Then scores and comments given by hand
+            go too: they were about the earlier one.
+    """
+    for step in ("autograded", "feedback"):
+        folder = course.folder(step, learner, assignment)
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
+            shutil.rmtree(folder)
+    with Gradebook(course.db_url, course.course_id) as gradebook:
+        try:
+            if replaced:
+                gradebook.remove_submission(assignment, learner)
+            else:
+                _set_scores(gradebook, gradebook.find_submission(assignment, learner), None)
+        except MissingEntry:
+            pass
+
+
+def zero(
+    course: Course, learner: str, assignment: str, reason: str, timestamp: datetime | None
+) -> None:
+    """Give no points, and a page that says why."""
+    with Gradebook(course.db_url, course.course_id) as gradebook:
+        gradebook.update_or_create_student(learner)
+        submission = gradebook.update_or_create_submission(assignment, learner, timestamp=timestamp)
+        _set_scores(gradebook, submission, 0.0)
+        max_score = submission.max_score
+    write_refusal(feedback_page(course, learner, assignment), assignment, max_score, reason)
+
+
+def _set_scores(gradebook: Gradebook, submission: SubmittedAssignment, score: float | None) -> None:
+    for notebook in submission.notebooks:
+        notebook.late_submission_penalty = None
+        for grade in notebook.grades:
+            grade.auto_score = score
+            # A score given by hand stays, and someone should look at it again.
+            grade.needs_manual_grade = grade.manual_score is not None
+    gradebook.db.commit()
+
+
+def grade(
+    course: Course,
+    learner: str,
+    assignment: str,
+    notebook: nbformat.NotebookNode,
+    timestamp: datetime | None,
+) -> None:
+    """Run a clean notebook through nbgrader: execution, scores, feedback.
+
+    nbgrader sees a private folder that holds this notebook and nothing else.
+
+    Raises:
+        Reject: if the cells' own behaviour stops the grading.
+        Exception: whatever else goes wrong, as it is.
+    """
+    with tempfile.TemporaryDirectory(prefix="submission-") as staging:
+        folder = Path(staging) / learner / assignment
+        folder.mkdir(parents=True)
+        nbformat.write(notebook, folder / f"{assignment}.ipynb")
+        if timestamp:
+            (folder / "timestamp.txt").write_text(f"{timestamp.isoformat(' ')} UTC")
+        directory = course.directory(
+            submitted_directory=staging, student_id=learner, assignment_id=assignment
+        )
+        for kind in (_Autograde, _Feedback):
+            converter = kind(coursedir=directory, config=course.config, log=SILENT)
+            converter.force = True
+            converter.start()
+
+
+class _One:
+    """Convert the one submission there is, and let what goes wrong be seen.
+
+    nbgrader's own loop logs an error together with learners' code, and raises another.
+    """
+
+    def convert_notebooks(self) -> None:
+        directory = self.coursedir
+        ((_, self.notebooks),) = self.assignments.items()
+        self.init_destination(directory.assignment_id, directory.student_id)
+        self.init_assignment(directory.assignment_id, directory.student_id)
+        for notebook in self.notebooks:
+            self.convert_single_notebook(notebook)
+        self.set_permissions(directory.assignment_id, directory.student_id)
+
+
+class _Autograde(_One, Autograde):
+    pass
+
+
+class _Feedback(_One, GenerateFeedback):
+    pass

@@ -1,0 +1,83 @@
+"""What the instructor sees: a CSV with every score, and a table."""
+
+import csv
+import os
+from pathlib import Path
+
+from nbgrader.api import Gradebook, MissingEntry
+
+from grading.course import Course
+from grading.record import GRADED, RETRY, ZERO, load
+
+
+def rows(course: Course, assignment: str, learners: list[str]) -> tuple[list[str], list[dict]]:
+    """The graded cells' names, and one row for each learner.
+
+    Returns:
+        The names in the notebook's order, and rows with ``learner``, ``score``, ``max_score``, one
+        entry per graded cell, ``status``, ``reason``, ``late``, ``timestamp``. Where the status is
+        ``retry``, the scores are empty: they are not known.
+    """
+    result = []
+    with Gradebook(course.db_url, course.course_id) as gradebook:
+        known = gradebook.find_assignment(assignment)
+        cells = [
+            cell.name
+            for notebook in known.notebooks
+            for cell in sorted(
+                [*notebook.grade_cells, *notebook.task_cells], key=lambda cell: cell.name
+            )
+        ]
+        for learner in learners:
+            record = load(course.progress(assignment), learner)
+            row = {"learner": learner, "max_score": known.max_score}
+            row |= {"status": RETRY, "reason": "not graded"}
+            if record is None:
+                result.append(row)
+                continue
+            row |= {"status": record.status, "reason": record.reason}
+            try:
+                submission = gradebook.find_submission(assignment, learner)
+            except MissingEntry:
+                submission = None
+            if submission and record.status in (GRADED, ZERO):
+                grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
+                penalty = sum(
+                    notebook.late_submission_penalty or 0 for notebook in submission.notebooks
+                )
+                row |= {grade.name: grade.score for grade in grades}
+                row["score"] = submission.score - penalty
+                by_hand = sorted(grade.name for grade in grades if grade.needs_manual_grade)
+                if by_hand:
+                    look = f"to be looked at by hand: {', '.join(by_hand)}"
+                    row["reason"] = "; ".join(filter(None, [record.reason, look]))
+            if submission and submission.timestamp:
+                row["timestamp"] = submission.timestamp.isoformat(" ", "seconds")
+                if submission.assignment.duedate:
+                    row["late"] = "yes" if submission.total_seconds_late else "no"
+            result.append(row)
+    return cells, result
+
+
+def write_csv(path: Path, cells: list[str], table: list[dict]) -> None:
+    """Write the table in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fields = ["learner", "score", "max_score", *cells, "status", "reason", "late", "timestamp"]
+    part = path.with_suffix(".part")
+    with part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fields, restval="")
+        writer.writeheader()
+        writer.writerows(table)
+    os.replace(part, path)
+
+
+def summary(table: list[dict]) -> str:
+    """The table as text: learner, score, status, reason."""
+    width = max([len("learner"), *(len(row["learner"]) for row in table)])
+    lines = [f"{'learner':<{width}}  {'score':>11}  status  reason"]
+    for row in table:
+        shown = "?" if row["status"] == RETRY else f"{row['score']:g}"
+        score = f"{shown} / {row['max_score']:g}"
+        line = f"{row['learner']:<{width}}  {score:>11}  {row['status']:<6}  {row['reason']}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,15 @@
+"""n ≥ m: the roles of m and n exchanged.
+
+Loses: answer-at
+"""
+
+import math
+
+import torch
+
+
+# %% answer-at-answer
+def answer_at(m, query, key, value, k_positions):
+    seen = k_positions >= m
+    scores = key[seen] @ query / math.sqrt(query.shape[-1])
+    return torch.softmax(scores, dim=-1) @ value[seen]

@@ -1,0 +1,9 @@
+"""m − n in place of n − m.
+
+Loses: relative-position
+"""
+
+
+# %% relative-position-answer
+def relative_position(q_positions, k_positions):
+    return q_positions.unsqueeze(-1) - k_positions.unsqueeze(-2)

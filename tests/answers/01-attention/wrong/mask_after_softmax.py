@@ -1,0 +1,15 @@
+"""Zeroes weights after the softmax: the rest no longer sums to 1.
+
+Loses: masked-values, masked-edges
+"""
+
+import math
+
+import torch
+
+
+# %% masked-attention
+def masked_attention(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    weights = torch.softmax(scores, dim=-1) * mask
+    return weights @ value, weights

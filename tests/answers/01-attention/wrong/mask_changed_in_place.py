@@ -1,0 +1,18 @@
+"""Turns the caller's own mask around.
+
+Loses: masked-edges
+"""
+
+import math
+
+import torch
+
+
+# %% masked-attention
+def masked_attention(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    mask.logical_not_()
+    nothing = mask.all(dim=-1, keepdim=True)
+    scores = scores.masked_fill(mask, -math.inf).masked_fill(nothing, 0.0)
+    weights = torch.softmax(scores, dim=-1).masked_fill(nothing, 0.0)
+    return weights @ value, weights

@@ -1,0 +1,17 @@
+"""True hides a key in place of allowing it.
+
+Loses: masked-values, masked-edges
+"""
+
+import math
+
+import torch
+
+
+# %% masked-attention
+def masked_attention(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    nothing = mask.all(dim=-1, keepdim=True)
+    scores = scores.masked_fill(mask, -math.inf).masked_fill(nothing, 0.0)
+    weights = torch.softmax(scores, dim=-1).masked_fill(nothing, 0.0)
+    return weights @ value, weights

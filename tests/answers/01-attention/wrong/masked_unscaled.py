@@ -1,0 +1,17 @@
+"""The masked attention forgets the scale.
+
+Loses: masked-values, masked-edges
+"""
+
+import math
+
+import torch
+
+
+# %% masked-attention
+def masked_attention(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1)
+    nothing = ~mask.any(dim=-1, keepdim=True)
+    scores = scores.masked_fill(~mask, -math.inf).masked_fill(nothing, 0.0)
+    weights = torch.softmax(scores, dim=-1).masked_fill(nothing, 0.0)
+    return weights @ value, weights

@@ -1,0 +1,15 @@
+"""The offset is never used.
+
+Loses: causal-offset
+"""
+
+import torch
+
+
+# %% causal-mask-answer
+def causal_mask(q_len, k_len, offset=None):
+    if offset is None:
+        offset = k_len - q_len
+    i = torch.arange(q_len).unsqueeze(-1)
+    j = torch.arange(k_len)
+    return j <= i + k_len - q_len

@@ -1,0 +1,15 @@
+"""Returns (weights, output).
+
+Loses: attention-values, attention-edges
+"""
+
+import math
+
+import torch
+
+
+# %% attention
+def attention(query, key, value):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    weights = torch.softmax(scores, dim=-1)
+    return weights, weights @ value

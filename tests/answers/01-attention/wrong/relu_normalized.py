@@ -1,0 +1,10 @@
+"""Positive parts divided by their sum, in place of the softmax.
+
+Loses: softmax-values, softmax-edges
+"""
+
+
+# %% softmax
+def softmax(scores, dim):
+    positive = scores.relu()
+    return positive / positive.sum(dim, keepdim=True)

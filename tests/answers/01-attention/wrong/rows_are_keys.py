@@ -1,0 +1,15 @@
+"""Rows and columns exchanged: the keys ask the queries.
+
+Loses: causal-mask, causal-offset
+"""
+
+import torch
+
+
+# %% causal-mask-answer
+def causal_mask(q_len, k_len, offset=None):
+    if offset is None:
+        offset = k_len - q_len
+    i = torch.arange(q_len)
+    j = torch.arange(k_len).unsqueeze(-1)
+    return j <= i + offset

@@ -1,0 +1,15 @@
+"""Divides the weights by √d_k, after the softmax.
+
+Loses: attention-values, attention-edges
+"""
+
+import math
+
+import torch
+
+
+# %% attention
+def attention(query, key, value):
+    scores = query @ key.transpose(-2, -1)
+    weights = torch.softmax(scores, dim=-1) / math.sqrt(query.shape[-1])
+    return weights @ value, weights

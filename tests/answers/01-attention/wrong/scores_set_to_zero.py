@@ -1,0 +1,15 @@
+"""Masked scores become 0, and exp(0) is 1: the key is seen all the same.
+
+Loses: masked-values, masked-edges
+"""
+
+import math
+
+import torch
+
+
+# %% masked-attention
+def masked_attention(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    weights = torch.softmax(scores * mask, dim=-1)
+    return weights @ value, weights

@@ -1,0 +1,13 @@
+"""Computes in float64 and forgets to go back to the dtype of the scores.
+
+Loses: softmax-edges
+"""
+
+import torch
+
+
+# %% softmax
+def softmax(scores, dim):
+    wide = scores.double()
+    powers = torch.exp(wide - wide.amax(dim, keepdim=True))
+    return powers / powers.sum(dim, keepdim=True)

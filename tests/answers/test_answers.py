@@ -1,0 +1,158 @@
+"""The tests of the exercises, tested: wrong answers lose their points, right ones keep all."""
+
+import mutants
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbgrader.utils import determine_grade
+
+from tools import answers, exercises, kill_matrix
+
+SLUGS = exercises.slugs()
+ENTRIES = [(slug, entry) for slug in SLUGS for entry in kill_matrix.entries(slug)]
+ACROSS = pytest.mark.parametrize("slug", SLUGS)
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """Every answer of every bank, scored once; the table goes to the report."""
+    found, tables = {}, []
+    for slug in SLUGS:
+        bank = kill_matrix.entries(slug)
+        scored = dict(zip(bank, answers.score(slug, bank.values()), strict=True))
+        tables.append(kill_matrix.table(slug, scored))
+        print(tables[-1])
+        found[slug] = scored
+    kill_matrix.write(tables)
+    return found
+
+
+@pytest.mark.parametrize(("slug", "entry"), ENTRIES)
+def test_each_answer_loses_what_its_header_says_and_nothing_else(outcomes, slug, entry):
+    points = answers.graded(answers.notebook(slug))
+    answer = kill_matrix.entries(slug)[entry]
+    assert answer.loses <= points.keys()
+    assert not kill_matrix.surprises(answer, outcomes[slug][entry], points)
+
+
+@ACROSS
+def test_wrong_answers_lose_and_right_ones_do_not(slug):
+    assert all(answer.loses for answer in answers.bank(slug, "wrong"))
+    assert not any(answer.loses for answer in answers.bank(slug, "right"))
+
+
+@ACROSS
+def test_the_bank_is_large_enough(slug):
+    assert len(answers.bank(slug, "wrong")) >= 14
+    assert len(answers.bank(slug, "right")) >= 4
+
+
+@ACROSS
+def test_every_graded_cell_is_lost_alone_by_some_answer(slug):
+    lost_alone = [answer.loses for answer in answers.bank(slug, "wrong") if len(answer.loses) == 1]
+    missing = answers.graded(answers.notebook(slug)).keys() - set().union(*lost_alone)
+    assert not missing, f"no wrong answer loses only {sorted(missing)}"
+
+
+@ACROSS
+def test_a_blank_answer_fails_in_the_released_way_and_no_other(outcomes, slug):
+    assert set(outcomes[slug]["blank"].messages.values()) == {"NotImplementedError: "}
+
+
+@ACROSS
+def test_messages_say_what_was_tried(outcomes, slug):
+    """The reader of the feedback may see nothing but the message."""
+    for entry, outcome in outcomes[slug].items():
+        for name, message in outcome.messages.items():
+            if message and entry != "blank":
+                assert message.startswith("AssertionError: Tried: "), (entry, name, message)
+                assert len(message) > 60, (entry, name, message)
+
+
+@ACROSS
+def test_each_hidden_test_is_the_only_one_to_catch_some_answer(outcomes, slug):
+    """A hidden test that catches nothing by itself would be weight without use."""
+    needed = set()
+    for entry, outcome in outcomes[slug].items():
+        if entry == "blank":
+            continue
+        for name in outcome.scores:
+            failed = [key for key, message in outcome.checks.items() if message and key[0] == name]
+            if len(failed) == 1:
+                needed.update(failed)
+    hidden = answers.hidden_checks(slug)
+    assert hidden
+    assert hidden <= outcomes[slug]["reference"].checks.keys()
+    assert not hidden - needed, f"catch nothing by themselves: {sorted(hidden - needed)}"
+
+
+RULE = {
+    "x = 1": 3,
+    "print('words')": 3,
+    "1.5": 1.5,
+    "raise ValueError('no')": 0,
+    "import sys\nprint('words', file=sys.stderr)\n2": 0,
+    "import warnings\nwarnings.warn('careful', UserWarning, stacklevel=1)": 0,
+    "raise SystemExit(0)": 0,
+    "not python": 0,
+}
+
+
+def test_cells_are_scored_by_the_rule_of_nbgrader():
+    meta = {"nbgrader": {"grade": True, "solution": False, "points": 3, "grade_id": "cell"}}
+    probe = nbformat.v4.new_code_cell("class probe:\n    check = None", id="probe")
+    books = [
+        nbformat.v4.new_notebook(
+            cells=[probe, nbformat.v4.new_code_cell(source, metadata=meta, id="cell")]
+        )
+        for source in RULE
+    ]
+    found = [outcome.scores["cell"] for outcome in answers.score_notebooks(books)]
+    assert dict(zip(RULE, found, strict=True)) == RULE
+
+
+@ACROSS
+@pytest.mark.parametrize("entry", ["blank", "right/warns"])
+def test_a_real_kernel_gives_the_same_points(outcomes, slug, entry):
+    same_in_a_kernel(outcomes, slug, entry)
+
+
+@ACROSS
+@pytest.mark.long
+def test_a_real_kernel_gives_the_same_points_to_every_sixth_answer(outcomes, slug):
+    for entry in list(outcomes[slug])[::6]:
+        same_in_a_kernel(outcomes, slug, entry)
+
+
+def same_in_a_kernel(outcomes, slug, entry):
+    book = answers.put_in(kill_matrix.entries(slug)[entry], slug)
+    NotebookClient(book, timeout=120, allow_errors=True, kernel_name="python3").execute()
+    names = answers.graded(book)
+    scores = {cell.id: determine_grade(cell)[0] for cell in book.cells if cell.id in names}
+    assert scores == outcomes[slug][entry].scores
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("salt", ["secret/first", "secret/second", "secret/third"])
+@ACROSS
+def test_no_verdict_depends_on_the_random_numbers(slug, salt):
+    points = answers.graded(answers.notebook(slug))
+    bank = kill_matrix.entries(slug)
+    scored = zip(bank.items(), answers.score(slug, bank.values(), salt=salt), strict=True)
+    found = {
+        entry: kill_matrix.surprises(answer, outcome, points) for (entry, answer), outcome in scored
+    }
+    assert not any(found.values()), found
+
+
+@pytest.mark.long
+@ACROSS
+def test_every_mutant_is_caught_or_explained(slug):
+    points = answers.graded(answers.notebook(slug))
+    made = {mutant.name: mutant for mutant in mutants.mutants(slug)}
+    assert len(made) >= 50
+    outcomes = zip(made, answers.score(slug, made.values()), strict=True)
+    survivors = {name for name, outcome in outcomes if outcome.scores == points}
+    explained = mutants.EQUIVALENT.get(slug, {}).keys()
+    print(f"{slug}: {len(made)} mutants, {len(survivors)} survive, {len(explained)} explained")
+    assert survivors == explained

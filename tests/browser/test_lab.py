@@ -1,0 +1,185 @@
+"""``make lab`` in a real browser: the Validate button, on a blank notebook and on a solved one."""
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import SaveCells
+from playwright.sync_api import expect
+from traitlets.config import Config
+
+from tools import lab
+
+NAME = "small"
+ANSWER = """def double(x):
+    ### BEGIN SOLUTION
+    return 2 * x
+    ### END SOLUTION"""
+TEST = """got = double(3)
+assert got == 6, f"double(3) should be 6, got {got}"
+"""
+
+
+def _cell(name, source, **marks):
+    cell = new_code_cell(source, id=name)
+    base = {"grade": False, "locked": False, "solution": False, "task": False}
+    cell.metadata["nbgrader"] = {"grade_id": name, "schema_version": 3, **base, **marks}
+    return cell
+
+
+@pytest.fixture(scope="module")
+def exercises(tmp_path_factory):
+    """A folder with one released exercise."""
+    root = tmp_path_factory.mktemp("course")
+    (root / "solutions" / NAME).mkdir(parents=True)
+    cells = [
+        _cell("double", ANSWER, solution=True),
+        _cell("double-test", TEST, grade=True, locked=True, points=1),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, root / "solutions" / NAME / f"{NAME}.ipynb")
+    folders = {"source_directory": "solutions", "release_directory": "exercises"}
+    directory = CourseDirectory(root=str(root), assignment_id=NAME, **folders)
+    release = GenerateAssignment(coursedir=directory, config=Config())
+    release.no_database = True
+    release.preprocessors = [step for step in release.preprocessors if step is not SaveCells]
+    release.start()
+    return root / "exercises"
+
+
+@pytest.fixture(scope="module")
+def server(exercises, tmp_path_factory):
+    """JupyterLab as ``make lab`` starts it, on another folder; its address and its token."""
+    home = tmp_path_factory.mktemp("home")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    token = secrets.token_hex(16)
+    options = ["--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
+    places = {f"JUPYTER_{what}_DIR": str(home / what) for what in ("CONFIG", "DATA", "RUNTIME")}
+    with (home / "log").open("w") as log:
+        process = subprocess.Popen(
+            lab.command(exercises, options),
+            cwd=lab.ROOT,
+            env={**lab.environment("learner"), **places, "JUPYTER_TOKEN": token},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        _wait(f"{address}/api?token={token}", process, home / "log")
+        yield address, token
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(address: str, process: subprocess.Popen, log: Path) -> None:
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(address, timeout=5).close()
+            return
+        except OSError:
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.25)
+    pytest.fail(f"JupyterLab did not answer in a minute:\n{log.read_text()}")
+
+
+@pytest.fixture(scope="module")
+def page(browser, server):
+    """The exercise, opened once in JupyterLab, and every request that was made."""
+    address, token = server
+    page = browser.new_page(viewport={"width": 1300, "height": 800})
+    page.requests = []
+    page.on("request", lambda request: page.requests.append(request.url))
+    page.goto(f"{address}/lab/tree/{NAME}/{NAME}.ipynb?token={token}&reset")
+    expect(_answer(page)).to_be_visible(timeout=60_000)
+    yield page
+    page.close()
+
+
+def _answer(page):
+    """The first cell's editor."""
+    return page.locator(".jp-Notebook .cm-content").first
+
+
+def _validate(page) -> str:
+    page.get_by_role("button", name="Validate", exact=True).click()
+    dialog = page.locator(".jp-Dialog", has_text="Validation Results")
+    expect(dialog).to_be_visible(timeout=60_000)
+    text = dialog.inner_text()
+    dialog.get_by_role("button", name="Ok").click()
+    return text
+
+
+def test_a_blank_notebook_fails_and_says_which_part_is_missing(page):
+    _answer(page).fill("def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()")
+    text = _validate(page)
+    assert "The following cell failed" in text
+    assert "double(3)" in text
+    assert "NotImplementedError" in text
+
+
+def test_a_wrong_answer_gets_the_message_and_a_right_one_passes(page, exercises):
+    _answer(page).fill("def double(x):\n    return x")
+    assert "double(3) should be 6, got 3" in _validate(page)
+    _answer(page).fill("def double(x):\n    return x + x")
+    assert "Success! Your notebook passes all the tests." in _validate(page)
+    # The button saves the notebook first, where the learner opened it.
+    assert "return x + x" in (exercises / NAME / f"{NAME}.ipynb").read_text()
+
+
+def test_a_learner_sees_the_button_and_nothing_else_of_nbgrader(page):
+    menus = page.locator(".lm-MenuBar-itemLabel").all_inner_texts()
+    assert "Kernel" in menus
+    assert "Nbgrader" not in menus
+
+
+def test_jupyterlab_asks_nobody_else(page, server):
+    address, _ = server
+    local = (address, address.replace("http", "ws", 1), "data:", "blob:")
+    assert page.requests
+    assert not [url for url in page.requests if not url.startswith(local)]
+
+
+def test_without_exercises_it_says_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(lab, "ROOT", tmp_path)
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("started"))
+    assert lab.main([]) == 2
+    assert "no exercises/ yet: run `make exercises`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder", "settings"),
+    [(["--no-browser"], "exercises", "learner"), (["--instructor"], ".", "instructor")],
+)
+def test_who_gets_what(tmp_path, monkeypatch, arguments, folder, settings):
+    (tmp_path / "exercises").mkdir()
+    monkeypatch.setattr(lab, "ROOT", tmp_path)
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "theirs")
+    monkeypatch.chdir(tmp_path)
+    started = []
+    monkeypatch.setattr(os, "execve", lambda *what: started.append(what))
+    lab.main(arguments)
+    ((program, command, environment),) = started
+    assert program == sys.executable
+    assert f"--ServerApp.root_dir={tmp_path / folder}" in command
+    assert ("--no-browser" in command) == ("--no-browser" in arguments)
+    assert "--instructor" not in command
+    ours = str(lab.SETTINGS / settings)
+    assert environment["JUPYTER_CONFIG_PATH"] == f"{ours}{os.pathsep}theirs"

@@ -1,0 +1,213 @@
+"""The exercises: made from the solutions, without them, complete by themselves, named alike."""
+
+import ast
+import subprocess
+import sys
+
+import pytest
+from nbclient import NotebookClient
+
+from tools import answers, exercises
+
+ROOT = answers.ROOT
+SLUGS = exercises.slugs()
+ACROSS = pytest.mark.parametrize("slug", SLUGS)
+WITH_EXERCISE = (
+    "01-attention",
+    "02-multi-head",
+    "03-sinusoidal",
+    "04-relative",
+    "05-rope",
+    "06-alibi",
+    "08-norms",
+    "09-transformer",
+    "10-kv-cache",
+    "11-efficient",
+)
+WITHOUT_EXERCISE = ("07-extrapolation", "12-pretrained")
+
+
+def folders(name):
+    """The numbered folders or notebooks in a folder of the repository."""
+    return {
+        path.stem for path in (ROOT / name).glob("[0-9][0-9]-*") if path.suffix in ("", ".ipynb")
+    }
+
+
+def sources(slug, folder):
+    """The code cells of a notebook, by id."""
+    cells = answers.notebook(slug, folder).cells
+    return {cell.id: cell.source for cell in cells if cell.cell_type == "code"}
+
+
+# --- names
+
+
+def test_solutions_exercises_and_answers_carry_the_same_names():
+    assert SLUGS
+    assert folders("solutions") == folders("exercises") == folders("tests/answers") == set(SLUGS)
+
+
+def test_exercises_are_named_after_their_chapters():
+    assert set(SLUGS) <= set(WITH_EXERCISE)
+    assert folders("book") <= {*WITH_EXERCISE, *WITHOUT_EXERCISE}
+
+
+@ACROSS
+def test_a_solution_folder_holds_its_notebook_and_nothing_else(slug):
+    """nbgrader would release a file beside the notebook as it is, solutions and all."""
+    found = [path.name for path in (ROOT / "solutions" / slug).iterdir()]
+    assert [name for name in found if name != ".ipynb_checkpoints"] == [f"{slug}.ipynb"]
+
+
+# --- the release
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    target = tmp_path_factory.mktemp("release")
+    exercises.generate(target)
+    return target
+
+
+def test_the_committed_release_is_what_nbgrader_makes_of_the_solutions(fresh):
+    made = {path.relative_to(fresh): path.read_bytes() for path in fresh.rglob("*.*")}
+    kept = {
+        path.relative_to(ROOT / "exercises"): path.read_bytes()
+        for path in (ROOT / "exercises").rglob("*.*")
+        if ".ipynb_checkpoints" not in path.parts
+    }
+    assert made.keys() == kept.keys()
+    stale = [str(path) for path in made if made[path] != kept[path]]
+    assert not stale, f"run `make exercises`: {stale}"
+
+
+def between(text, kind):
+    """The lines of a cell that nbgrader takes out."""
+    inside, found = False, []
+    for line in text.splitlines():
+        if line.strip() in (f"### BEGIN {kind}", f"### END {kind}"):
+            inside = "BEGIN" in line
+        elif inside:
+            found.append(line.strip())
+    return found
+
+
+@ACROSS
+def test_the_release_holds_no_solution_and_no_hidden_test(slug):
+    released = (ROOT / "exercises" / slug / f"{slug}.ipynb").read_text()
+    assert "BEGIN SOLUTION" not in released
+    assert "HIDDEN TESTS" not in released
+    shown = sources(slug, "exercises")
+    taken_out = 0
+    for name, source in sources(slug, "solutions").items():
+        for kind in ("SOLUTION", "HIDDEN TESTS"):
+            telling = {line for line in between(source, kind) if len(line) > 15}
+            taken_out += len(telling)
+            left = {line.strip() for line in shown[name].splitlines()} & telling
+            # a line of the hidden tests may repeat one of the visible test
+            repeated = {line.strip() for line in source.split("### BEGIN")[0].splitlines()}
+            assert not left - repeated, name
+    assert taken_out > 20
+
+
+@ACROSS
+def test_the_release_is_complete(slug):
+    solution, release = answers.notebook(slug), answers.notebook(slug, "exercises")
+    assert [cell.id for cell in solution.cells] == [cell.id for cell in release.cells]
+    assert answers.graded(solution) == answers.graded(release)
+    stubs = [cell for cell in release.cells if cell.metadata.get("nbgrader", {}).get("solution")]
+    assert stubs
+    for cell in stubs:
+        (function,) = ast.parse(cell.source).body
+        assert cell.source.rstrip().endswith("raise NotImplementedError()"), cell.id
+        assert ast.get_docstring(function), cell.id
+        assert function.returns, cell.id
+        assert all(argument.annotation for argument in function.args.args), cell.id
+
+
+# --- the notebook
+
+
+@ACROSS
+def test_a_notebook_needs_numpy_torch_and_matplotlib_only(slug):
+    allowed = {"numpy", "torch", "matplotlib", *sys.stdlib_module_names}
+    for name, source in sources(slug, "solutions").items():
+        for node in ast.walk(ast.parse(source)):
+            wanted = []
+            if isinstance(node, ast.Import):
+                wanted = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                wanted = [node.module]
+            assert {module.split(".")[0] for module in wanted} <= allowed, name
+
+
+@ACROSS
+def test_the_tools_of_the_tests_are_the_same_in_every_notebook(slug):
+    cell = next(cell for cell in answers.notebook(slug).cells if cell.id == "probe")
+    assert cell.source == (ROOT / "grading" / "probe.py").read_text().rstrip("\n")
+    assert cell.metadata.nbgrader.locked
+    assert not cell.metadata.nbgrader.solution
+
+
+@ACROSS
+def test_cells_are_marked_and_clean(slug):
+    for cell in answers.notebook(slug).cells:
+        marks = cell.metadata.get("nbgrader")
+        if marks:
+            assert marks["grade_id"] == cell.id
+            assert marks["grade"] or marks["solution"] or marks["locked"], cell.id
+        if cell.cell_type == "code":
+            assert not cell.outputs, cell.id
+            assert cell.execution_count is None, cell.id
+
+
+@ACROSS
+def test_every_graded_cell_has_a_visible_and_a_hidden_test(slug):
+    shown = sources(slug, "exercises")
+    hidden = {name for name, _ in answers.hidden_checks(slug)}
+    for name in answers.graded(answers.notebook(slug)):
+        assert "@probe.check(" in shown[name]
+        assert name in hidden
+
+
+@ACROSS
+def test_a_blank_notebook_runs_to_its_end(slug, tmp_path):
+    """In a real kernel and an empty folder, nothing fails but what is not yet written."""
+    book = answers.notebook(slug, "exercises")
+    client = NotebookClient(
+        book,
+        timeout=120,
+        allow_errors=True,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+    )
+    client.execute()
+    failed = {}
+    for cell in book.cells:
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                failed[cell.id] = output.ename
+    assert failed == dict.fromkeys(answers.graded(book), "NotImplementedError")
+
+
+# --- nbgrader's own check, as a learner runs it; its exit status is 0 whatever it finds
+
+
+def validate(folder, slug):
+    path = ROOT / folder / slug / f"{slug}.ipynb"
+    command = [sys.executable, "-m", "nbgrader", "validate", str(path)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+
+
+@ACROSS
+def test_nbgrader_validates_the_solution(slug):
+    assert "Success! Your notebook passes all the tests." in validate("solutions", slug)
+
+
+@ACROSS
+def test_nbgrader_does_not_validate_the_release(slug):
+    found = validate("exercises", slug)
+    graded = answers.graded(answers.notebook(slug))
+    assert f"VALIDATION FAILED ON {len(graded)} CELL(S)!" in found
+    assert "Success" not in found

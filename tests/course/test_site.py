@@ -1,0 +1,196 @@
+"""The site's configuration, contents and start pages, without building them."""
+
+import re
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+import yaml
+from jupyter_book.config import get_final_config
+from sphinx_book_theme.header_buttons.launch import add_launch_buttons
+
+from tools import book
+
+ROOT = book.ROOT
+BOOK = ROOT / "book"
+REPOSITORY = "https://github.com/example/course"
+BINDER = "https://mybinder.org/v2/gh/example/course/main?urlpath=lab/tree/book/{name}.ipynb"
+COLAB = "https://colab.research.google.com/github/example/course/blob/main/book/{name}.ipynb"
+
+
+def config() -> dict:
+    return yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+
+
+def listed() -> list[str]:
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    return [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
+
+
+def source(name: str):
+    return [path for path in (ROOT / f"{name}.md", ROOT / f"{name}.ipynb") if path.is_file()]
+
+
+# --- contents
+
+
+def test_the_contents_list_every_page_and_nothing_else():
+    names = listed()
+    assert len(set(names)) == len(names)
+    assert {name: len(source(name)) for name in names} == dict.fromkeys(names, 1)
+    pages = {path for path in BOOK.iterdir() if path.suffix in book.PAGES}
+    assert pages == {source(name)[0] for name in names}
+
+
+def test_chapters_are_numbered_in_order_of_their_files():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    chapters = []
+    for part in toc["parts"]:
+        names = [entry["file"].removeprefix("book/") for entry in part["chapters"]]
+        numbered = [name for name in names if re.match(r"\d\d-", name)]
+        assert bool(part.get("numbered")) == bool(numbered), part["caption"]
+        assert numbered in ([], names), f"{part['caption']} mixes chapters and other pages"
+        chapters += numbered
+    assert chapters == sorted(chapters)
+    assert [int(name[:2]) for name in chapters] == list(range(1, len(chapters) + 1))
+
+
+def test_code_that_runs_is_in_notebooks():
+    """tools/book.py executes notebooks; a code cell in Markdown would run behind its back."""
+    for path in BOOK.glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert "{code-cell}" not in text, path.name
+        assert "jupytext" not in text, path.name
+
+
+def test_links_of_the_start_page_are_relative_and_lead_to_pages():
+    text = (BOOK / "index.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert links
+    for link in links:
+        assert (BOOK / link).is_file(), link
+
+
+def test_the_start_page_names_real_commands():
+    text = (BOOK / "index.md").read_text(encoding="utf-8")
+    targets = re.findall(r"^make (\S+)", text, re.MULTILINE)
+    assert targets
+    known = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(targets) <= set(known)
+
+
+# --- notation
+
+
+def test_names_in_the_notation_are_names_in_the_library():
+    library = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "lib").rglob("*.py"))
+    words = set(re.findall(r"\b[a-z_]\w*\b", library))
+    rows, column = [], None
+    for line in (BOOK / "notation.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            column = None
+        elif "In code" in cells:
+            column = cells.index("In code")
+        elif column is not None:
+            rows += re.findall(r"`(\w+)`", cells[column])
+    assert len(rows) >= 10
+    assert [name for name in rows if name not in words] == []
+
+
+# --- third parties
+
+
+def test_mathjax_comes_with_the_site():
+    settings = config()["sphinx"]["config"]
+    folder = BOOK / "_static" / "mathjax"
+    assert (BOOK / "_static" / settings["mathjax_path"]).is_file()
+    assert (folder / "LICENSE").is_file()
+    script = (BOOK / "_static" / settings["mathjax_path"]).read_text(encoding="utf-8")
+    assert 'VERSION="3.2.2"' in script
+    fonts = {path.name for path in (folder / "output/chtml/fonts/woff-v2").glob("*.woff")}
+    assert set(re.findall(r"MathJax_[A-Za-z0-9-]+\.woff", script)) <= fonts
+    assert len(fonts) > 20
+
+
+def test_the_site_names_no_repository_yet_and_links_to_nobody():
+    assert config()["repository"]["url"] == ""
+    assert config()["repository"]["branch"] == "main"
+    assert config()["html"]["baseurl"] == ""
+
+
+# --- launch buttons
+
+
+def launch_addresses(name: str, url: str) -> dict[str, str]:
+    """What the theme makes of our configuration for one chapter, once the repository is public."""
+    settings = config()
+    settings["repository"]["url"] = url
+    final, _ = get_final_config(
+        user_yaml=settings, cli_config={"latex_individualpages": False}, sourcedir=ROOT
+    )
+    app = SimpleNamespace(
+        env=SimpleNamespace(
+            doc2path=lambda page: str(ROOT / f"{page}.ipynb"),
+            metadata={name: {"kernelspec": {"name": "python3"}}},
+        ),
+        config=final,
+    )
+    user, repository = url.removeprefix("https://github.com/").split("/")
+    context = {"github_url": "https://github.com", "github_user": user, "github_repo": repository}
+    context |= {"header_buttons": [], "pagename": name, "sourcename": f"{name}.ipynb"}
+    add_launch_buttons(app, name, "page.html", context, None)
+    groups = [button for button in context["header_buttons"] if button["label"] == "launch-buttons"]
+    return {button["text"]: button["url"] for button in groups[0]["buttons"]}
+
+
+@pytest.mark.parametrize("name", ["01-attention", "10-kv-cache"])
+def test_launch_addresses(name):
+    assert launch_addresses(f"book/{name}", REPOSITORY) == {
+        "Binder": BINDER.format(name=name),
+        "Colab": COLAB.format(name=name),
+    }
+
+
+@pytest.mark.long
+def test_a_site_with_addresses_has_launch_buttons_and_a_sitemap(tmp_path):
+    """Build for real, with a repository and an address set, and without."""
+    for name in ("_config.yml", "requirements.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("_ext", "_templates", "_static"):
+        shutil.copytree(BOOK / name, tmp_path / "book" / name)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "book" / "references.bib").write_text("")
+    (tmp_path / "book" / "index.md").write_text("# Start\n\nWords of the start page.\n")
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nchapters:\n- file: book/01-one\n"
+    )
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_markdown_cell("# One\n\nText.", id="title")],
+        metadata={"kernelspec": {"name": "python3", "display_name": "p", "language": "python"}},
+    )
+    nbformat.write(notebook, tmp_path / "book" / "01-one.ipynb")
+    command = [sys.executable, "-m", "tools.book", "--root", str(tmp_path)]
+    page = tmp_path / "_build" / "html" / "book" / "01-one.html"
+
+    subprocess.run(command, cwd=ROOT, check=True)
+    text = page.read_text()
+    assert "mybinder" not in text
+    assert "colab" not in text
+    assert not (tmp_path / "_build" / "html" / "sitemap.xml").exists()
+
+    settings = config()
+    settings["repository"]["url"] = REPOSITORY
+    settings["html"]["baseurl"] = "https://example.org/course/"
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(settings))
+    subprocess.run(command, cwd=ROOT, check=True)
+    text = page.read_text()
+    assert f'href="{BINDER.format(name="01-one")}"' in text
+    assert f'href="{COLAB.format(name="01-one")}"' in text
+    assert 'property="og:url" content="https://example.org/course/book/01-one.html"' in text
+    assert f'property="og:site_name" content="{settings["title"]}"' in text
+    sitemap = (tmp_path / "_build" / "html" / "sitemap.xml").read_text()
+    assert "<loc>https://example.org/course/book/01-one.html</loc>" in sitemap

@@ -1,0 +1,474 @@
+"""From submissions to scores, pages and exit codes, on a small course."""
+
+import json
+import os
+import shutil
+import stat
+import threading
+from dataclasses import replace
+
+import nbformat
+import pytest
+from course_folder import DOUBLE, NAME, RIGHT, SECRET, TEST_DOUBLE, Folder, answers, source
+from nbformat.v4 import new_code_cell, new_output
+from nbgrader.api import Gradebook
+from nbgrader.utils import determine_grade
+
+from grading import batch, record
+from grading.__main__ import main
+from grading.execute import KeepVerdict, RunCells
+
+
+def _course(root):
+    folder = Folder(root)
+    folder.publish(source())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def empty_gradebook(tmp_path_factory):
+    """nbgrader takes two seconds to make one, so most tests start from a copy."""
+    path = tmp_path_factory.mktemp("gradebook") / "gradebook.db"
+    Gradebook(f"sqlite:///{path}", "attention-position-cache").close()
+    return path
+
+
+@pytest.fixture
+def course(tmp_path, empty_gradebook):
+    shutil.copy(empty_gradebook, tmp_path)
+    return _course(tmp_path)
+
+
+def _careless():
+    """Right, in a notebook that lost its format's details: old schema, a test cell twice."""
+    notebook = answers(**RIGHT)
+    for cell in notebook.cells[1:]:
+        cell.metadata["nbgrader"] = {
+            key: cell.metadata["nbgrader"][key] for key in ("grade_id", "grade", "solution")
+        }
+        cell.id = "same"
+    notebook.cells.insert(1, nbformat.from_dict(dict(notebook.cells[2])))
+    return b"\xef\xbb\xbf" + json.dumps(notebook).encode()
+
+
+def _cheat():
+    """Nothing answered; tests emptied, switched off by a tag, and worth more."""
+    notebook = answers()
+    for cell in notebook.cells:
+        if cell.id.endswith("-test"):
+            cell.source = "100"
+            cell.metadata["tags"] = ["skip-execution"]
+            cell.metadata["nbgrader"]["points"] = 100
+    return notebook
+
+
+def _warns():
+    """Right, with a warning and words on stderr on the way."""
+    noisy = """import sys, warnings
+
+def double(x):
+    warnings.warn("slow")
+    print("e", file=sys.stderr)
+    return 2 * x"""
+    return answers(double=noisy, shout=RIGHT["shout"])
+
+
+def _close():
+    """Passes the public test of double, and fails the hidden one."""
+    return answers(double="def double(x):\n    return x + 1", shout=RIGHT["shout"])
+
+
+def _dies():
+    return answers(double="import os\n\ndef double(x):\n    os._exit(0)", shout=RIGHT["shout"])
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A batch with every kind of submission, graded once; its exit code and what it printed."""
+    folder = _course(tmp_path_factory.mktemp("course"))
+    folder.hand_in("full", answers(**RIGHT))
+    folder.hand_in("partial", answers(double=RIGHT["double"]))
+    folder.hand_in("blank", answers())
+    folder.hand_in("close", _close())
+    folder.hand_in("careless", _careless())
+    folder.hand_in("cheat", _cheat())
+    folder.hand_in("warns", _warns())
+    folder.hand_in("dies", _dies())
+    folder.hand_in("cut", json.dumps(answers(**RIGHT)).encode()[:900])
+    folder.hand_in("old", {**answers(), "nbformat": 3})
+    folder.path("misnamed").with_name("my answers.ipynb").write_text("{}")
+    folder.path("thief").symlink_to(folder.path("full"))
+    os.mkfifo(folder.path("pipe"))
+    folder.code = folder.grade()
+    return folder
+
+
+SCORES = {
+    "full": ("5.0", "graded"),
+    "partial": ("2.0", "graded"),
+    "blank": ("0.0", "graded"),
+    "close": ("3.0", "graded"),
+    "careless": ("5.0", "graded"),
+    "cheat": ("0.0", "graded"),
+    "warns": ("5.0", "graded"),
+    "dies": ("0.0", "zero"),
+    "cut": ("0.0", "zero"),
+    "old": ("0.0", "zero"),
+    "misnamed": ("0.0", "zero"),
+    "thief": ("0.0", "zero"),
+    "pipe": ("0.0", "zero"),
+}
+
+
+def test_everyone_gets_the_score_of_their_own_work(graded):
+    assert graded.code == 0
+    assert graded.scores() == SCORES
+    assert graded.gradebook() == {name: float(score) for name, (score, _) in SCORES.items()}
+    table = graded.table()
+    assert {row["max_score"] for row in table.values()} == {"5.0"}
+    assert (table["partial"]["double-test"], table["partial"]["shout-test"]) == ("2.0", "0.0")
+    assert (table["close"]["double-test"], table["close"]["shout-test"]) == ("0.0", "3.0")
+
+
+def test_a_displayed_number_is_no_score():
+    cell = source().cells[2]
+    shown = new_output("execute_result", {"text/plain": "100"}, execution_count=1)
+    failed = new_output("error", ename="AssertionError", evalue="", traceback=[])
+    cell.outputs = [shown, failed]
+    kept, _ = KeepVerdict().preprocess_cell(cell, {}, 0)
+    assert kept.outputs == [failed]
+    assert determine_grade(kept) == (0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("learner", "reason"),
+    [
+        ("dies", "Python stopped while cell 3 ran"),
+        ("cut", "its JSON is broken"),
+        ("old", "format 3, and format 4 is needed"),
+        ("misnamed", f"The file {NAME}.ipynb is missing. The folder holds: my answers.ipynb."),
+        ("thief", "is a link"),
+        ("pipe", "is not a file"),
+    ],
+)
+def test_a_zero_says_why_in_the_table_and_on_the_page(graded, learner, reason):
+    assert reason in graded.table()[learner]["reason"]
+    assert reason in graded.page(learner)
+    assert "0 of 5" in graded.page(learner)
+
+
+def test_a_page_says_what_failed_and_hides_the_test(graded):
+    page = graded.page("close")
+    assert "double(7) should be 14, got 8" in page
+    assert "hidden tests ran here" in page
+    for learner in SCORES:
+        assert SECRET not in graded.page(learner)
+    # What is kept is the learner's own line.
+    blank = graded.page("blank")
+    assert "this part is not written yet" in blank
+    assert "NotImplementedError" in blank
+    # The instructor's copy holds it all.
+    kept = graded.root / "autograded" / "close" / NAME / f"{NAME}.ipynb"
+    assert SECRET in kept.read_text()
+
+
+def test_a_page_runs_nothing_and_asks_nobody(graded):
+    for learner in SCORES:
+        page = graded.page(learner)
+        assert "<script" not in page.lower()
+        assert "default-src 'none'" in page
+
+
+def test_files_are_for_their_owner_alone(graded):
+    made = [graded.root / "gradebook.db"]
+    for step in ("autograded", "feedback", "progress", "reports"):
+        made += (graded.root / step).rglob("*")
+    assert len(made) > 50
+    open_to_others = [path for path in made if stat.S_IMODE(path.stat().st_mode) & 0o077]
+    assert not open_to_others
+
+
+def test_the_release_is_not_touched(graded):
+    assert not (graded.root / "exercises").exists()
+
+
+def test_a_rerun_grades_nothing_twice(graded, monkeypatch, capsys):
+    monkeypatch.setattr(record, "grade", lambda *_: pytest.fail("graded again"))
+    monkeypatch.setattr(record, "zero", lambda *_: pytest.fail("refused again"))
+    assert graded.grade() == 0
+    assert capsys.readouterr().out.count("unchanged") == len(SCORES)
+    assert graded.scores() == SCORES
+
+
+def test_nothing_of_a_submission_is_printed(graded, capfd):
+    assert graded.grade("--force", "--learner", "partial", "cut") == 0
+    printed = "".join(capfd.readouterr())
+    assert "[2/2] partial  graded" in printed
+    assert "x + x" not in printed
+    assert "NotImplementedError" not in printed
+
+
+def test_a_resubmission_that_fails_takes_the_old_score_away(course):
+    course.hand_in("ada", answers(**RIGHT))
+    course.hand_in("bob", answers(double=RIGHT["double"]))
+    assert course.grade() == 0
+    assert course.gradebook() == {"ada": 5.0, "bob": 2.0}
+
+    course.hand_in("ada", _dies())
+    course.hand_in("bob", b'{"cells":')
+    assert course.grade() == 0
+    assert course.scores() == {"ada": ("0.0", "zero"), "bob": ("0.0", "zero")}
+    assert course.gradebook() == {"ada": 0.0, "bob": 0.0}
+    assert "Python stopped" in course.page("ada")
+    assert not (course.root / "autograded" / "bob" / NAME).exists()
+
+    course.hand_in("ada", answers(**RIGHT))
+    assert course.grade("--learner", "ada") == 0
+    assert course.scores() == {"ada": ("5.0", "graded"), "bob": ("0.0", "zero")}
+
+
+def test_a_failure_of_ours_is_tried_again_and_leaves_no_score(course, monkeypatch, capsys):
+    course.hand_in("ada", answers(**RIGHT))
+    course.hand_in("bob", answers(**RIGHT))
+    assert course.grade() == 0
+    run = RunCells.preprocess
+
+    def fails(self, nb, resources, km=None):
+        if resources["nbgrader"]["student"] == "ada":
+            raise OSError(28, "No space left on device")
+        return run(self, nb, resources, km)
+
+    monkeypatch.setattr(RunCells, "preprocess", fails)
+    assert course.grade("--force") == 1
+    row = course.table()["ada"]
+    assert (row["score"], row["double-test"], row["status"]) == ("", "", "retry")
+    assert "No space left on device" in row["reason"]
+    assert course.gradebook() == {"ada": 0.0, "bob": 5.0}
+    assert not (course.root / "feedback" / "ada" / NAME).exists()
+
+    monkeypatch.undo()
+    capsys.readouterr()
+    assert course.grade() == 0
+    out = capsys.readouterr().out
+    assert "ada  graded" in out
+    assert "bob  unchanged" in out
+    assert course.scores()["ada"] == ("5.0", "graded")
+
+
+def test_what_cannot_be_written_down_is_graded_again(course, monkeypatch, capsys):
+    for learner in ("ada", "bob"):
+        course.hand_in(learner, b"")
+    save = record.save
+
+    def full(folder, what):
+        if (what.learner, what.status) == ("ada", "zero"):
+            raise OSError(28, "No space left on device")
+        save(folder, what)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "save", full)
+        assert course.grade() == 1
+    assert "ada  retry: the system refused: No space left" in capsys.readouterr().out
+    assert course.scores() == {"ada": ("", "retry"), "bob": ("0.0", "zero")}
+    assert course.table()["ada"]["reason"] == "not graded"
+    assert course.grade() == 0
+    assert course.scores()["ada"] == ("0.0", "zero")
+
+
+def test_a_run_that_stopped_before_its_last_word_is_done_again(course, capsys):
+    course.hand_in("ada", b"")
+    assert course.grade() == 0
+    folder = course.root / "progress" / NAME
+    record.save(folder, replace(record.load(folder, "ada"), status="retry"))
+    assert course.grade() == 0
+    assert "unchanged" not in capsys.readouterr().out
+    assert course.scores()["ada"] == ("0.0", "zero")
+
+
+def test_an_unforeseen_error_is_told_without_its_message():
+    # nbclient puts a cell's source into its messages; some of its errors count as OSError.
+    for kind in (ValueError, TimeoutError):
+        try:
+            raise kind("def answer(): ...")
+        except kind as error:
+            told = batch._explain(error)
+        assert kind.__name__ in told
+        assert "answer" not in told
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(course, monkeypatch, capsys):
+    for learner in ("ada", "bob"):
+        course.hand_in(learner, answers(**RIGHT))
+    assert course.grade() == 0
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "grade", stop)
+        assert course.grade("--force") == 1
+    assert course.table()["ada"]["reason"] == "grading was interrupted"
+    assert course.scores() == {"ada": ("", "retry"), "bob": ("5.0", "graded")}
+    assert course.grade() == 0
+    assert "bob  unchanged" in capsys.readouterr().out
+
+
+def test_a_mended_test_grades_again(course):
+    course.hand_in("ada", _close())
+    assert course.grade() == 0
+    assert course.scores()["ada"] == ("3.0", "graded")
+    mended = source()
+    mended.cells[2].source = TEST_DOUBLE.replace("double(7)", "double(1)").replace("14", "2")
+    course.publish(mended)
+    assert course.grade() == 0
+    assert course.scores()["ada"] == ("5.0", "graded")
+
+
+def test_a_loop_without_end_costs_its_own_points(course, capfd):
+    limits = "\nc.RunCells.timeout = 1\nc.RunCells.total_timeout = 3\n"
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + limits)
+    forever = "def double(x):\n    while True: pass"
+    # Cannot be interrupted: the whole notebook has to be stopped.
+    deaf = """import signal
+
+def double(x):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True: pass"""
+    course.hand_in("loops", answers(double=forever, shout=RIGHT["shout"]))
+    course.hand_in("deaf", answers(double=deaf, shout=RIGHT["shout"]))
+    # Each cell within its time, and all together over it.
+    notebook = answers(**RIGHT)
+    notebook.cells[1:1] = [new_code_cell("import time; time.sleep(0.8)") for _ in range(4)]
+    course.hand_in("slow", notebook)
+    assert course.grade() == 0
+    assert course.scores() == {
+        "loops": ("3.0", "graded"),
+        "deaf": ("0.0", "zero"),
+        "slow": ("0.0", "zero"),
+    }
+    assert "Cell 3 did not end, and could not be stopped" in course.table()["deaf"]["reason"]
+    assert "ran for more than 3 seconds" in course.table()["slow"]["reason"]
+    assert "signal" not in "".join(capfd.readouterr())
+
+
+def test_a_score_given_by_hand_stays_until_another_file_is_handed_in(course):
+    course.hand_in("ada", answers(double=RIGHT["double"]))
+    assert course.grade() == 0
+    with Gradebook(f"sqlite:///{course.root}/gradebook.db") as gradebook:
+        gradebook.find_grade("shout-test", NAME, NAME, "ada").manual_score = 1.0
+        gradebook.db.commit()
+    assert course.grade("--force") == 0
+    row = course.table()["ada"]
+    assert (row["score"], row["reason"]) == ("3.0", "to be looked at by hand: shout-test")
+    course.hand_in("ada", b"")
+    assert course.grade() == 0
+    row = course.table()["ada"]
+    assert (row["score"], row["status"]) == ("0.0", "zero")
+
+
+def test_late_is_said_when_it_is_known(course):
+    with Gradebook(
+        f"sqlite:///{course.root}/gradebook.db", "attention-position-cache"
+    ) as gradebook:
+        gradebook.add_assignment(NAME, duedate="2026-03-01 12:00:00 UTC")
+    stamps = {"early": "2026-03-01 11:00:00 UTC", "late": "2026-03-01 12:00:01 UTC", "odd": "soon"}
+    for learner, stamp in stamps.items():
+        course.hand_in(learner, b"")
+        course.path(learner).with_name("timestamp.txt").write_text(stamp)
+    assert course.grade() == 0
+    table = course.table()
+    assert {name: row["late"] for name, row in table.items()} == {
+        "early": "no",
+        "late": "yes",
+        "odd": "",
+    }
+    assert table["late"]["timestamp"] == "2026-03-01 12:00:01"
+
+
+def test_a_name_that_nbgrader_would_read_as_a_pattern_is_left_out(course, capsys):
+    course.hand_in("ada", b"")
+    course.hand_in("a*", b"")
+    assert course.grade() == 1
+    assert "a*  left out: rename the folder" in capsys.readouterr().out
+    assert course.scores() == {"ada": ("0.0", "zero"), "a*": ("", "retry")}
+
+
+def test_without_trust_nothing_runs(course, capsys):
+    course.hand_in("ada", answers(**RIGHT))
+    assert main([NAME, "--course", str(course.root)]) == 2
+    said = capsys.readouterr().err
+    assert "with your rights" in said
+    assert f"make grade ASSIGNMENT={NAME} TRUST=1" in said
+    assert not (course.root / "progress").exists()
+
+
+@pytest.mark.parametrize("asked", ["warm", "../warmup", "war*", ""])
+def test_an_unknown_assignment_is_refused_by_name(course, capsys, asked):
+    course.assignment = asked
+    assert course.grade() == 2
+    said = capsys.readouterr().err
+    assert f"no assignment {asked!r}" in said
+    assert "there is: warmup" in said
+
+
+def test_no_submissions_and_unknown_learners_are_refused_by_name(course, capsys):
+    (course.root / "submitted" / "ada" / "other").mkdir(parents=True)
+    assert course.grade() == 2
+    said = capsys.readouterr().err
+    assert f"nobody handed in '{NAME}'" in said
+    assert "submitted/ holds: other" in said
+    course.hand_in("ada", b"")
+    assert course.grade("--learner", "ada", "zoe") == 2
+    said = capsys.readouterr().err
+    assert "of: zoe" in said
+    assert "there are: ada" in said
+
+
+def test_a_folder_that_is_no_course_is_refused(tmp_path, capsys):
+    assert Folder.grade(_bare(tmp_path)) == 2
+    assert "not a course folder: it has no nbgrader_config.py" in capsys.readouterr().err
+
+
+def _bare(path):
+    folder = Folder.__new__(Folder)
+    folder.root, folder.assignment = path, NAME
+    return folder
+
+
+def test_a_source_that_nbgrader_cannot_take_is_refused_with_the_reason(course, capsys):
+    broken = source()
+    broken.cells[1].source = DOUBLE.replace("### END SOLUTION", "")
+    course.publish(broken)
+    course.hand_in("ada", b"")
+    assert course.grade() == 2
+    assert "no end solution" in capsys.readouterr().err.lower()
+
+
+def test_cells_added_after_the_first_grading_are_refused_with_the_reason(course, capsys):
+    course.hand_in("ada", answers(**RIGHT))
+    assert course.grade() == 0
+    more = source()
+    extra = new_code_cell("assert double(0) == 0", id="zero-test")
+    extra.metadata["nbgrader"] = {**more.cells[2].metadata["nbgrader"], "grade_id": "zero-test"}
+    more.cells.append(extra)
+    course.publish(more)
+    assert course.grade() == 2
+    assert "Cannot add or remove cells" in capsys.readouterr().err
+
+
+def test_two_runs_at_once_are_one_too_many(course, monkeypatch, capsys):
+    course.hand_in("ada", b"")
+    codes = []
+
+    def second(*_):
+        monkeypatch.undo()
+        thread = threading.Thread(target=lambda: codes.append(course.grade()))
+        thread.start()
+        thread.join()
+        return "zero"
+
+    monkeypatch.setattr(batch, "_one", second)
+    course.grade()
+    assert codes == [2]
+    assert "another run is grading" in capsys.readouterr().err

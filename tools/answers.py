@@ -1,0 +1,234 @@
+"""Score the answers of the answer banks as nbgrader would, without starting a kernel for each.
+
+An answer is a Python file in ``tests/answers/NN-slug/wrong/`` or ``right/``. Its docstring says
+in the first line what the mistake is (or in which way it is right), and a wrong one names on its
+last line, after ``Loses:``, the graded cells that must give no points. Then follow the cells that
+it replaces, each after a line ``# %% cell-id``; imports before the first cell go into each.
+
+The notebook with the answer put in is run cell by cell in a forked process, which has imported
+torch before. What a cell prints and raises is given to nbgrader's own `determine_grade`, so the
+rule that decides is nbgrader's: an error or any stderr is 0, a number is partial credit,
+anything else is full marks. A test runs some answers in a real kernel too and compares.
+
+The tests inside a graded cell (each ``@probe.check``) can be scored one by one as well
+(`Outcome.checks`): a cell stops at its first failing test, and that hides what the others see.
+"""
+
+import ast
+import builtins
+import contextlib
+import functools
+import gc
+import io
+import multiprocessing
+import re
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.utils import determine_grade
+
+ROOT = Path(__file__).resolve().parent.parent
+BANKS = ROOT / "tests" / "answers"
+PRELOAD = [
+    "torch",
+    "torch.fx.experimental.symbolic_shapes",  # the first backward pass would import it: 0.3 s
+    "matplotlib.pyplot",
+    "tools.answers",
+]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One file of a bank, or an answer made by a program."""
+
+    name: str
+    about: str
+    cells: dict[str, str]  # cell id -> source
+    loses: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one answer."""
+
+    scores: dict[str, float]  # grade_id -> points
+    checks: dict[tuple[str, str], str]  # (grade_id, what was tried) -> message, empty if passed
+    messages: dict[str, str]  # grade_id -> error type and message, empty if there was none
+
+
+def notebook(slug: str, folder: str = "solutions") -> NotebookNode:
+    """The notebook of an assignment, from `solutions/` or from `exercises/`."""
+    return nbformat.read(ROOT / folder / slug / f"{slug}.ipynb", as_version=4)
+
+
+def graded(book: NotebookNode) -> dict[str, float]:
+    """The graded cells and their points, in order."""
+    cells = (cell.metadata.get("nbgrader", {}) for cell in book.cells)
+    return {cell["grade_id"]: float(cell["points"]) for cell in cells if cell.get("grade")}
+
+
+def hidden_checks(slug: str) -> set[tuple[str, str]]:
+    """The tests that a learner does not see, as (grade_id, what is tried)."""
+    seen = {cell.id: cell.source for cell in notebook(slug, "exercises").cells}
+    return {
+        (cell.id, tried)
+        for cell in notebook(slug).cells
+        for tried in re.findall(r'^@probe\.check\("(.*)"\)$', cell.source, re.MULTILINE)
+        if tried not in seen[cell.id]
+    }
+
+
+def read(path: Path) -> Answer:
+    """Read one file of a bank.
+
+    Raises:
+        ValueError: if the header or the cell markers are missing.
+    """
+    text = path.read_text()
+    about = (ast.get_docstring(ast.parse(text)) or "").strip()
+    top, *parts = re.split(r"^# %% (\S+)\n", text, flags=re.MULTILINE)
+    if not about or not parts:
+        raise ValueError(f"{path} needs a docstring and at least one line `# %% cell-id`")
+    imports = "\n".join(re.findall(r"^(?:import|from) .*$", top, re.MULTILINE))
+    cells = {
+        name: f"{imports}\n\n{body}".strip()
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+    loses = re.search(r"^Loses: (.*)$", about, re.MULTILINE)
+    if (path.parent.name == "wrong") != bool(loses):
+        raise ValueError(f"{path}: a wrong answer, and no other, has a line `Loses: cell-id, ...`")
+    names = frozenset(loses[1].split(", ")) if loses else frozenset()
+    return Answer(path.stem, about.splitlines()[0], cells, names)
+
+
+def bank(slug: str, kind: str) -> list[Answer]:
+    """The wrong or the right answers of an assignment, by name."""
+    return [read(path) for path in sorted((BANKS / slug / kind).glob("*.py"))]
+
+
+def blank(slug: str) -> Answer:
+    """What a learner hands in who has not begun: the solution cells as released."""
+    book = notebook(slug, "exercises")
+    cells = {cell.id: cell.source for cell in book.cells if _is_solution(cell)}
+    return Answer("blank", "Nothing was filled in.", cells, frozenset(graded(notebook(slug))))
+
+
+def put_in(answer: Answer, slug: str) -> NotebookNode:
+    """The source notebook, hidden tests included, with the answer in place of the solution.
+
+    Raises:
+        ValueError: if the answer replaces a cell that is not a solution.
+    """
+    book = notebook(slug)
+    known = {cell.id for cell in book.cells if _is_solution(cell)}
+    if not answer.cells.keys() <= known:
+        raise ValueError(
+            f"{answer.name} replaces {sorted(answer.cells.keys() - known)}, "
+            f"but the solution cells are {sorted(known)}"
+        )
+    for cell in book.cells:
+        cell.source = answer.cells.get(cell.id, cell.source)
+    return book
+
+
+def score(slug: str, answers: Iterable[Answer], *, salt: str = "") -> Iterator[Outcome]:
+    """Put each answer into the notebook, run it, and yield the outcomes in order."""
+    return score_notebooks((put_in(answer, slug) for answer in answers), salt=salt)
+
+
+def score_notebooks(books: Iterable[NotebookNode], *, salt: str = "") -> Iterator[Outcome]:
+    """Run each notebook in a process of its own, two at a time."""
+    fork = multiprocessing.get_context("forkserver")
+    fork.set_forkserver_preload(PRELOAD)
+    with fork.Pool(2, _prepare, maxtasksperchild=1) as pool:
+        yield from pool.imap(functools.partial(_run, salt=salt), books)
+
+
+def _is_solution(cell: NotebookNode) -> bool:
+    return cell.metadata.get("nbgrader", {}).get("solution", False)
+
+
+def _prepare() -> None:
+    """Make a new process ready for one notebook."""
+    gc.disable()  # the process is short, and a collection walks through all of torch: 0.3 s
+    warnings.resetwarnings()  # as in a kernel, whatever the caller turned into errors
+    warnings.simplefilter("default")
+    matplotlib.use("agg")  # pictures are drawn, and shown to nobody
+
+
+def _run(book: NotebookNode, salt: str) -> Outcome:
+    """Run a notebook: its graded cells as they are, and then test by test."""
+    space: dict = {"__name__": "__main__", "__builtins__": builtins}
+    scores, checks, messages = {}, {}, {}
+    for cell in book.cells:
+        if cell.cell_type != "code":
+            continue
+        outputs, message = _execute(cell.source, space)
+        if "probe" in space:
+            space["probe"].salt = salt
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.outputs = outputs
+            scores[cell.id] = float(determine_grade(cell)[0])
+            messages[cell.id] = message
+            for tried, found in _each_check(cell.source, space):
+                checks[cell.id, tried] = found
+    return Outcome(scores, checks, messages)
+
+
+def _execute(source: str, space: dict) -> tuple[list[NotebookNode], str]:
+    """Run one cell as a notebook does; return its outputs and the error's type and message."""
+    out, err = io.StringIO(), io.StringIO()
+    outputs, message, value = [], "", None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            tree = ast.parse(source)
+            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+            exec(compile(tree, "<cell>", "exec"), space)
+            if last is not None:
+                value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), space)
+        except BaseException as problem:
+            message = f"{type(problem).__name__}: {problem}"
+            frames = traceback.format_exception(problem)
+            outputs.append(
+                nbformat.v4.new_output(
+                    "error", ename=type(problem).__name__, evalue=str(problem), traceback=frames
+                )
+            )
+    if value is not None:
+        data = {"text/plain": repr(value)}
+        outputs.append(nbformat.v4.new_output("execute_result", data, execution_count=1))
+    for name, stream in (("stdout", out), ("stderr", err)):
+        if stream.getvalue():
+            text = stream.getvalue()
+            outputs.insert(0, nbformat.v4.new_output("stream", name=name, text=text))
+    return outputs, message
+
+
+def _each_check(source: str, space: dict) -> list[tuple[str, str]]:
+    """Run a graded cell again, going on after a failing test."""
+    found = []
+    check = space["probe"].check
+
+    def note(tried):
+        def run(test):
+            try:
+                check(tried)(test)
+            except BaseException as problem:
+                found.append((tried, f"{type(problem).__name__}: {problem}"))
+            else:
+                found.append((tried, ""))
+
+        return run
+
+    space["probe"].check = note
+    try:
+        _execute(source, space)
+    finally:
+        del space["probe"].check  # the method of the class shows again
+    return found
