@@ -27,7 +27,7 @@ lab: .env-lab  ## open JupyterLab on the exercises, with nbgrader's Validate but
 
 # --- grade
 exercises: .env-grade  ## regenerate exercises/ from solutions/
-	@$(PY) -m tools.exercises
+	@$(PY) -m tools.exercises $(if $(FORCE),--force)
 
 grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention TRUST=1): feedback/ and a CSV
 	@$(PY) -m grading $(ASSIGNMENT) $(if $(TRUST),--trust-submissions) $(if $(FORCE),--force)

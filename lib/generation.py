@@ -129,7 +129,7 @@ def _loop(
 
     start = 0  # the first column that has not been read yet
     for end in range(prompt_len, prompt_len + max_new_tokens):
-        seen = None if mask is None or start else mask[:, start:end]
+        seen = None if mask is None else mask[:, start:end]
         if use_cache:
             logits = decoder(tokens[:, start:end], mask=seen, state=state, last_only=True)
             start = end

@@ -26,6 +26,7 @@ class Script(LanguageModel):
     def forward(self, tokens, *, mask=None, state=None, last_only=False, **kwargs):
         self.read.append(tokens.shape[1])
         super().forward(tokens, mask=mask, state=state)
+        self.state = state
         logits = torch.nn.functional.one_hot((tokens + 1) % VOCAB, VOCAB).float()
         return logits[:, -1:] if last_only else logits
 
@@ -42,6 +43,7 @@ def test_the_cached_loop_reads_each_token_once():
     model, prompt = Script(), torch.tensor([[1, 1, 1, 2]])
     generate(model, prompt, 3)
     assert model.read == [4, 1, 1]
+    assert model.state.length == model.state.max_len == 6  # the last token is never read
     model.read.clear()
     generate(model, prompt, 3, use_cache=False)
     assert model.read == [4, 5, 6]
