@@ -10,13 +10,14 @@ from lib.position import SinusoidalPosition
 from tests.course.execution import Perturbation
 
 
-def interleaved(split: Callable) -> Callable:
+def split_interleaved(_: Callable) -> Callable:
     """Give head h the columns h, h + n_heads, h + 2 n_heads, ... in place of a block."""
+    return lambda x, n_heads: x.unflatten(-1, (-1, n_heads)).movedim(-1, -3)
 
-    def split_wrongly(x: Tensor, n_heads: int) -> Tensor:
-        return x.unflatten(-1, (-1, n_heads)).movedim(-1, -3)
 
-    return split_wrongly
+def merge_interleaved(_: Callable) -> Callable:
+    """Undo it, so that nothing but the layout is wrong."""
+    return lambda x: x.movedim(-3, -1).flatten(-2)
 
 
 def undivided(attention: type) -> type:
@@ -104,7 +105,11 @@ PERTURBATIONS = {
         "the error is said to be 1 - w", replace=("w[job] ** 2 / (w**2).sum()", "w[job]")
     ),
     "thm-blocks": Perturbation(
-        "interleaved columns", patch={"lib.attention.split_heads": interleaved}
+        "interleaved columns",
+        patch={
+            "lib.attention.split_heads": split_interleaved,
+            "lib.attention.merge_heads": merge_interleaved,
+        },
     ),
     "prp-view": Perturbation(
         "the view is said to keep the tokens",
@@ -119,7 +124,7 @@ PERTURBATIONS = {
     ),
     "prp-equal-heads": Perturbation(
         "the heads look at different places",
-        replace=("sum(weights @ tokens", "sum(weights.roll(h, 0) @ tokens"),
+        replace=("weights @ tokens @ value_maps[h]", "weights.roll(h, 0) @ tokens @ value_maps[h]"),
     ),
     "eq-head-parameters": Perturbation("heads of the whole width", patch={MODULE: undivided}),
     "eq-head-products": Perturbation("heads of the whole width", patch={MODULE: undivided}),
