@@ -22,6 +22,25 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-relu",
         }
     ),
+    "02-multi-head": frozenset(
+        {
+            "thm-one-list",
+            "thm-blocks",
+            "prp-view",
+            "eq-output-sum",
+            "prp-equal-heads",
+            "eq-head-parameters",
+            "eq-head-products",
+            "prp-padding",
+            "thm-prefix",
+            "prp-one-key",
+            "thm-equivariance",
+            "cor-encoder",
+            "prp-causal-order",
+            "prp-dense",
+            "eq-full-map",
+        }
+    ),
     "03-sinusoidal": frozenset(
         {
             "prp-lookup",
