@@ -22,4 +22,20 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-relu",
         }
     ),
+    "06-alibi": frozenset(
+        {
+            "prp-discount",
+            "eq-alibi",
+            "prp-translation",
+            "prp-position-free",
+            "eq-alibi-slopes",
+            "prp-official-slopes",
+            "prp-recency",
+            "prp-overrule",
+            "prp-bloom",
+            "prp-mirror",
+            "thm-tail",
+            "cor-window",
+        }
+    ),
 }
