@@ -60,4 +60,20 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-path",
         }
     ),
+    "06-alibi": frozenset(
+        {
+            "prp-discount",
+            "eq-alibi",
+            "prp-translation",
+            "prp-position-free",
+            "eq-alibi-slopes",
+            "prp-official-slopes",
+            "prp-recency",
+            "prp-overrule",
+            "prp-bloom",
+            "prp-mirror",
+            "thm-tail",
+            "cor-window",
+        }
+    ),
 }
