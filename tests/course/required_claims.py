@@ -22,4 +22,23 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-relu",
         }
     ),
+    "04-relative": frozenset(
+        {
+            "eq-four-terms",
+            "prp-independence",
+            "thm-relative-term",
+            "eq-shaw",
+            "eq-shaw-values",
+            "eq-transformer-xl",
+            "eq-t5",
+            "eq-t5-bucket",
+            "prp-unscaled",
+            "eq-deberta",
+            "eq-tupe",
+            "prp-term-variance",
+            "prp-read-terms",
+            "prp-shift",
+            "prp-shared-bias",
+        }
+    ),
 }
