@@ -22,6 +22,25 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-relu",
         }
     ),
+    "03-sinusoidal": frozenset(
+        {
+            "prp-lookup",
+            "prp-one-hot",
+            "prp-sum",
+            "thm-circles",
+            "eq-sinusoidal",
+            "eq-wavelength",
+            "prp-chord",
+            "prp-grid",
+            "eq-shift",
+            "thm-shifts",
+            "prp-sign",
+            "eq-dot",
+            "thm-between",
+            "thm-never",
+            "prp-path",
+        }
+    ),
     "04-relative": frozenset(
         {
             "eq-four-terms",
