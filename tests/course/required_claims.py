@@ -60,6 +60,25 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-path",
         }
     ),
+    "04-relative": frozenset(
+        {
+            "eq-four-terms",
+            "prp-independence",
+            "thm-relative-term",
+            "eq-shaw",
+            "eq-shaw-values",
+            "eq-transformer-xl",
+            "eq-t5",
+            "eq-t5-bucket",
+            "prp-unscaled",
+            "eq-deberta",
+            "eq-tupe",
+            "prp-term-variance",
+            "prp-read-terms",
+            "prp-shift",
+            "prp-shared-bias",
+        }
+    ),
     "06-alibi": frozenset(
         {
             "prp-discount",
