@@ -67,7 +67,9 @@ class Vocabulary:
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
         """Numbers to symbols."""
-        return [self.symbols[int(number)] for number in numbers]
+        if isinstance(numbers, Tensor):
+            numbers = numbers.tolist()  # much faster than element by element
+        return [self.symbols[number] for number in numbers]
 
 
 def pad(
@@ -319,7 +321,7 @@ class NumeralPairs:
             if int(token) == self.end:
                 break
             if int(token) != self.start:
-                words += self.target.decode([token])
+                words += self.target.decode([int(token)])
         return " ".join(words).replace(" - ", "-")
 
 

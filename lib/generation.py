@@ -68,7 +68,7 @@ def generate(
             decoder = model.decoder
             context["context"] = model.encoder(encoder_input, mask=encoder_mask)
             context["context_mask"] = encoder_mask
-        return _loop(
+        new = _loop(
             decoder,
             prompt,
             max_new_tokens,
@@ -79,6 +79,7 @@ def generate(
             temperature,
             generator,
         )
+        return new.clone()  # an ordinary tensor: what inference mode makes cannot be changed later
     finally:
         model.train(training)
 
@@ -112,6 +113,7 @@ def pick_token(
     return (weights / noise).argmax(dim=-1)
 
 
+@torch.inference_mode()  # a tenth faster than no_grad: torch keeps no record of changes
 def _loop(
     decoder, prompt, max_new_tokens, prompt_mask, context, end_token, use_cache, temperature, draw
 ) -> Tensor:
@@ -129,7 +131,7 @@ def _loop(
 
     start = 0  # the first column that has not been read yet
     for end in range(prompt_len, prompt_len + max_new_tokens):
-        seen = None if mask is None or start else mask[:, start:end]
+        seen = None if mask is None else mask[:, start:end]
         if use_cache:
             logits = decoder(tokens[:, start:end], mask=seen, state=state, last_only=True)
             start = end

@@ -26,6 +26,7 @@ class Script(LanguageModel):
     def forward(self, tokens, *, mask=None, state=None, last_only=False, **kwargs):
         self.read.append(tokens.shape[1])
         super().forward(tokens, mask=mask, state=state)
+        self.state = state
         logits = torch.nn.functional.one_hot((tokens + 1) % VOCAB, VOCAB).float()
         return logits[:, -1:] if last_only else logits
 
@@ -42,6 +43,7 @@ def test_the_cached_loop_reads_each_token_once():
     model, prompt = Script(), torch.tensor([[1, 1, 1, 2]])
     generate(model, prompt, 3)
     assert model.read == [4, 1, 1]
+    assert model.state.length == model.state.max_len == 6  # the last token is never read
     model.read.clear()
     generate(model, prompt, 3, use_cache=False)
     assert model.read == [4, 5, 6]
@@ -150,6 +152,7 @@ def test_decoding_is_in_evaluation_mode_and_without_gradients():
     assert torch.equal(first, generate(model, prompt, 8))
     assert not model.training
     assert not first.requires_grad
+    first.add_(0)  # an ordinary tensor, which may be written to
     with pytest.raises(ValueError, match="tokens go from 9 to 9"):
         generate(model.train(), prompt * 0 + 9, 8)
     assert model.training  # an error leaves the mode alone too

@@ -104,7 +104,7 @@ def test_dropout_falls_on_the_sublayer_and_not_on_the_residual():
 def test_embedding_is_scaled_typed_positioned_and_normed_in_this_order():
     class Add(Position):
         def embed(self, x, positions):
-            return x + positions.unsqueeze(-1)
+            return x + positions.unsqueeze(-1) * torch.arange(12)  # a norm does not undo this
 
     torch.manual_seed(0)
     options = {"position": Add(), "n_token_types": 3, "norm_eps": 0.1}
@@ -112,7 +112,8 @@ def test_embedding_is_scaled_typed_positioned_and_normed_in_this_order():
     positions = make_tokens(2, 5, vocab=50, seed=2)
     encoder = Encoder(11, 12, 1, 3, embedding_norm=True, **options).to(F64)
     encoder.blocks = torch.nn.ModuleList()  # what is left is the embedding and the last norm
-    vectors = 12**0.5 * encoder.embedding.weight[tokens] + positions.unsqueeze(-1)
+    vectors = 12**0.5 * encoder.embedding.weight[tokens]
+    vectors = vectors + positions.unsqueeze(-1) * torch.arange(12)
     expected = layer_norm(vectors + encoder.type_embedding.weight[types], eps=0.1)
     actual = encoder(tokens, positions=positions, token_types=types)
     torch.testing.assert_close(actual, layer_norm(expected, eps=0.1))
@@ -353,6 +354,14 @@ def test_counted_positions_out_of_reach_are_refused():
         with pytest.raises(ValueError, match="position 4 is out of reach"):
             model(make_tokens(2, 1), state=state)
     assert state.length == state.caches[1].length == 5
+    # after positions of the caller's choice a slot is no bound
+    state = model.decode_state(1, 4)
+    with torch.no_grad():
+        model(make_tokens(1, 2), positions=torch.tensor([[1, 2]]), state=state)
+        model(make_tokens(1, 1), state=state)
+        with pytest.raises(ValueError, match="position 4 is out of reach"):
+            model(make_tokens(1, 1), state=state)
+    assert state.length == 3
 
 
 def test_bad_contexts_and_states_are_refused():

@@ -54,7 +54,7 @@ STAGES = {
         (
             (PYTHON, "-m", "ruff", "check", "."),
             (PYTHON, "-m", "ruff", "format", "--check", "."),
-            ("codespell",),
+            (PYTHON, "-m", "codespell_lib"),
             pytest("tests/house"),
         ),
     ),

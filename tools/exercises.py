@@ -2,8 +2,14 @@
 
 ``python -m tools.exercises`` rewrites the whole folder with nbgrader. The result is the same,
 byte for byte, at every run, so it is committed and a test holds it equal to a fresh one.
+
+Somebody may have worked in the folder (JupyterLab opens there). A notebook that is neither the
+committed one nor one that this command wrote is never overwritten, unless with ``--force``.
 """
 
+import argparse
+import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -13,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = ROOT / "solutions"
 EXERCISES = ROOT / "exercises"
+WRITTEN = ROOT / "_build" / "exercises.json"  # hashes of what this command wrote last
 
 
 def slugs() -> list[str]:
@@ -36,7 +43,33 @@ def generate(target: Path) -> None:
             raise RuntimeError(f"nbgrader could not make the release of {slug}:\n{done.stderr}")
 
 
-def main() -> int:
+def hashes(folder: Path) -> dict[str, str]:
+    """The files below a folder, by name, with a hash of each; not what Jupyter keeps there."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".ipynb_checkpoints" not in path.parts
+    }
+
+
+def worked_in(fresh: Path) -> list[str]:
+    """The files in `exercises/` that would be lost: changed by neither git nor this command."""
+    command = ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--", EXERCISES]
+    status = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    changed = {entry[3:].removeprefix("exercises/") for entry in status.split("\0") if entry}
+    ours = json.loads(WRITTEN.read_text()) if WRITTEN.exists() else {}
+    wanted = hashes(fresh)
+    return [
+        name
+        for name, digest in hashes(EXERCISES).items()
+        if name in changed and digest not in (ours.get(name), wanted.get(name))
+    ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tools.exercises", description=__doc__.splitlines()[0])
+    parser.add_argument("--force", action="store_true", help="overwrite work in exercises/ too")
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch) / "exercises"
         try:
@@ -44,8 +77,17 @@ def main() -> int:
         except RuntimeError as problem:
             print(problem, file=sys.stderr)
             return 1
+        if (lost := worked_in(fresh)) and not options.force:
+            print(
+                f"exercises/ holds work that would be lost: {', '.join(lost)}\n"
+                "Move it to another folder first, or give it up with `make exercises FORCE=1`.",
+                file=sys.stderr,
+            )
+            return 1
         shutil.rmtree(EXERCISES, ignore_errors=True)  # what has no source any more goes too
         shutil.copytree(fresh, EXERCISES)
+    WRITTEN.parent.mkdir(exist_ok=True)
+    WRITTEN.write_text(json.dumps(hashes(EXERCISES), indent=1))
     print(f"exercises/: {', '.join(slugs())}")
     return 0
 

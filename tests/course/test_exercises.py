@@ -211,3 +211,47 @@ def test_nbgrader_does_not_validate_the_release(slug):
     graded = answers.graded(answers.notebook(slug))
     assert f"VALIDATION FAILED ON {len(graded)} CELL(S)!" in found
     assert "Success" not in found
+
+
+# --- regenerating
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """A course in git with one exercise, and a generator that writes `version 2` of it."""
+    notebook = tmp_path / "exercises" / "01-x" / "01-x.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.write_text("version 1")
+    for command in (
+        ["git", "init", "-q"],
+        ["git", "add", "."],
+        ["git", *("-c", "user.name=a", "-c", "user.email=a@b"), "commit", "-q", "-m", "x"],
+    ):
+        subprocess.run(command, cwd=tmp_path, check=True)
+
+    def generate(target):
+        (target / "01-x").mkdir(parents=True)
+        (target / "01-x" / "01-x.ipynb").write_text("version 2")
+
+    monkeypatch.setattr(exercises, "ROOT", tmp_path)
+    monkeypatch.setattr(exercises, "EXERCISES", tmp_path / "exercises")
+    monkeypatch.setattr(exercises, "WRITTEN", tmp_path / "_build" / "exercises.json")
+    monkeypatch.setattr(exercises, "generate", generate)
+    return notebook
+
+
+def test_regenerating_replaces_the_committed_release_and_its_own_work(course):
+    assert exercises.main([]) == 0
+    assert course.read_text() == "version 2"
+    assert exercises.main([]) == 0  # not committed yet, but written by this command
+
+
+@pytest.mark.parametrize("name", ["01-x/01-x.ipynb", "01-x/notes.txt"])
+def test_regenerating_never_overwrites_somebodys_work(course, capsys, name):
+    work = course.parent.parent / name
+    work.write_text("an hour of work")
+    assert exercises.main([]) == 1
+    assert work.read_text() == "an hour of work"
+    assert f"would be lost: {name}" in capsys.readouterr().err
+    assert exercises.main(["--force"]) == 0
+    assert course.read_text() == "version 2"
