@@ -79,6 +79,35 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-shared-bias",
         }
     ),
+    "05-rope": frozenset(
+        {
+            "eq-complex-dot",
+            "thm-rope-plane",
+            "thm-rope-power",
+            "thm-rope-pairs",
+            "eq-rope-frequencies",
+            "eq-rope-matrix",
+            "thm-rope-group",
+            "eq-rope-relative",
+            "prp-rope-transpose",
+            "eq-rope-layout",
+            "prp-rope-mixed",
+            "prp-rope-opposite",
+            "prp-rope-values",
+            "prp-rope-evicted",
+            "eq-rope-score",
+            "thm-rope-abel",
+            "prp-rope-flat",
+            "prp-rope-favourite",
+            "thm-rope-return",
+            "prp-rope-unseen",
+            "prp-rope-base",
+            "eq-rope-interpolation",
+            "eq-rope-ntk",
+            "eq-rope-yarn",
+            "eq-rope-temperature",
+        }
+    ),
     "06-alibi": frozenset(
         {
             "prp-discount",
