@@ -404,6 +404,19 @@ def test_bad_contexts_and_states_are_refused():
         (lambda: Block(4, 2, norm="batch"), "norm must be one of layer, rms, got 'batch'"),
         (lambda: Block(4, 2, norm_placement="mid"), "one of pre, post, got 'mid'"),
         (lambda: Block(5, 2), "d_model=5 does not divide into n_heads=2"),
+        # without a context, cross-attention would be self-attention without a mask
+        (
+            lambda: Block(4, 2, cross_attention=True)(torch.ones(1, 3, 4)),
+            "made with cross_attention=True, but no context is given",
+        ),
+        (
+            lambda: Block(4, 2)(torch.ones(1, 3, 4), context=torch.ones(1, 5, 4)),
+            "made with cross_attention=False, but a context is given",
+        ),
+        (
+            lambda: Encoder(3, 4, 1, 2, cross_attention=True)(torch.ones(1, 2).long()),
+            "made with cross_attention=True, but no context is given",
+        ),
         (lambda: Encoder(0, 4, 1, 2), "at least 1, got vocab_size=0"),
         (lambda: Encoder(3, 4, 0, 2), "n_layers=0"),
         (
