@@ -340,6 +340,23 @@ def test_a_failure_inside_a_layer_leaves_the_state_as_it_was():
     assert [cache.length for cache in state.caches] == [3, 3]
 
 
+def test_an_interrupt_inside_a_layer_leaves_the_state_as_it_was():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    model = make_lm()
+    state = model.decode_state(2, 5)
+    with torch.no_grad():
+        model(make_tokens(2, 3), state=state)
+        hook = model.blocks[1].register_forward_pre_hook(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model(make_tokens(2, 1), state=state)
+        hook.remove()
+        assert [state.length, *(cache.length for cache in state.caches)] == [3, 3, 3]
+        model(make_tokens(2, 1), state=state)
+    assert [state.length, *(cache.length for cache in state.caches)] == [4, 4, 4]
+
+
 def test_counted_positions_out_of_reach_are_refused():
     model = make_lm(position=LearnedPosition(4, 12))
     encoder = Encoder(11, 12, 1, 3, position=LearnedPosition(4, 12))
