@@ -69,11 +69,16 @@ def relative_positions(q_positions: Tensor, k_positions: Tensor) -> Tensor:
     Returns:
         int64 ``(..., q_len, k_len)``.
 
+    Raises:
+        ValueError: if positions are not integers.
+
     Example:
         >>> relative_positions(torch.tensor([5, 6]), torch.tensor([4, 5, 6]))
         tensor([[-1,  0,  1],
                 [-2, -1,  0]])
     """
+    _check_integers("q_positions", q_positions)
+    _check_integers("k_positions", k_positions)
     return k_positions.long().unsqueeze(-2) - q_positions.long().unsqueeze(-1)
 
 
@@ -102,6 +107,11 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
         raise ValueError(
             f"x {tuple(x.shape)}, p {tuple(p.shape)}, w_q {tuple(w_q.shape)} and w_k "
             f"{tuple(w_k.shape)} must share their last dimension, d_model"
+        )
+    if w_q.shape != w_k.shape:
+        raise ValueError(
+            f"w_q {tuple(w_q.shape)} and w_k {tuple(w_k.shape)} must be (head_dim, d_model) both: "
+            "a query and a key need the same number of components"
         )
     x, p = torch.broadcast_tensors(x, p)
     x_q, x_k = x @ w_q.T, x @ w_k.T  # (..., length, head_dim)
@@ -235,11 +245,17 @@ def transformer_xl_bias(
         ``(batch, heads, q_len, k_len)``.
 
     Raises:
-        ValueError: if ``heads`` is not a multiple of ``kv_heads``.
+        ValueError: if ``heads`` is not a multiple of ``kv_heads``, or ``w_r``, ``u`` and ``v`` are
+            for other heads.
     """
     heads, kv_heads, head_dim = q.shape[-3], k.shape[-3], q.shape[-1]
     if heads % kv_heads:
         raise ValueError(f"heads must be a multiple of kv_heads, got {heads} and {kv_heads}")
+    if not w_r.shape[:-1] == u.shape == v.shape == (heads, head_dim):
+        raise ValueError(
+            f"w_r {tuple(w_r.shape)}, u {tuple(u.shape)} and v {tuple(v.shape)} must begin with "
+            f"the queries' (heads, head_dim) = {(heads, head_dim)}"
+        )
     asked = (q + v.unsqueeze(-2)) @ w_r  # (batch, heads, q_len, encoding_dim)
     asked = apply_rope(asked, tables.query_cos, tables.query_sin, layout="interleaved")
     position = asked @ tables.key_encoding.transpose(-2, -1).to(asked.dtype)
@@ -327,13 +343,15 @@ def relative_position_bucket(
 
     Raises:
         ValueError: if there are too few buckets, an odd number for two directions, or
-            ``max_distance`` is not beyond the exact buckets.
+            ``max_distance`` is not beyond the exact buckets, or the relative positions are not
+            integers.
 
     Example:
         >>> offsets = torch.tensor([-200, -9, -1, 0, 1, 9])
         >>> relative_position_bucket(offsets, bidirectional=True)
         tensor([15,  8,  1,  0, 17, 24])
     """
+    _check_integers("relative_position", relative_position)
     directions = 2 if bidirectional else 1
     per_direction = num_buckets // directions
     if num_buckets % directions or per_direction < 2:
@@ -429,6 +447,11 @@ def tupe_scores(
     position = position_q @ position_k.transpose(-2, -1)
     scores = (content + position) / math.sqrt(2 * q.shape[-1])
     return scores if bias is None else scores + bias
+
+
+def _check_integers(name: str, positions: Tensor) -> None:
+    if positions.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"{name} must be int32 or int64, got {positions.dtype}")
 
 
 def _clipped_rows(table: Tensor, relative_position: Tensor, width: int) -> Tensor:
