@@ -9,7 +9,16 @@ import torch
 from torch.nn import functional as F
 
 from lib.norms import LayerNorm, RMSNorm, layer_norm
-from lib.position import LearnedPosition, Position, RotaryPosition
+from lib.position import (
+    AlibiPosition,
+    LearnedPosition,
+    Position,
+    RotaryPosition,
+    ShawPosition,
+    SinusoidalPosition,
+    T5Position,
+    TransformerXLPosition,
+)
 from lib.transformer import Block, Decoder, Encoder, FeedForward, LanguageModel, Seq2Seq
 
 F64 = torch.float64
@@ -412,6 +421,24 @@ def test_bad_contexts_and_states_are_refused():
     ]:
         with torch.no_grad(), pytest.raises(ValueError, match=match):
             call()
+
+
+@pytest.mark.parametrize(
+    ("position", "match"),
+    [
+        (LearnedPosition(50, 1), "LearnedPosition was made for d_model=1, but .* d_model=12"),
+        (SinusoidalPosition(2), "d_model=2, but the model has d_model=12"),
+        (ShawPosition(1, max_distance=2), "head_dim=1, but the model has head_dim=4"),
+        (TransformerXLPosition(1, 4), "n_heads=1, but the model has n_heads=3"),
+        (TransformerXLPosition(3, 2), "head_dim=2, but the model has head_dim=4"),
+        (T5Position(1, bidirectional=False), "n_heads=1, but the model has n_heads=3"),
+        (RotaryPosition(2), "head_dim=2, but the model has head_dim=4"),
+        (AlibiPosition(1), "n_heads=1, but the model has n_heads=3"),
+    ],
+)
+def test_a_scheme_made_for_another_size_is_refused(position, match):
+    with pytest.raises(ValueError, match=match):
+        LanguageModel(11, 12, 2, 3, position=position)
 
 
 @pytest.mark.parametrize(
