@@ -215,7 +215,8 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
         Shape and dtype of ``x``; worked out in float32 or wider.
 
     Raises:
-        ValueError: if the layout is unknown, or the tables do not fit ``x``.
+        ValueError: if ``x`` is not floating point, the layout is unknown, or the tables do not
+            fit ``x``.
 
     Example:
         A quarter of a turn:
@@ -224,6 +225,8 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
         >>> apply_rope(torch.tensor([[3.0, 5.0]]), cos, sin)
         tensor([[-5.,  3.]])
     """
+    if not x.is_floating_point():
+        raise ValueError(f"x must be floating point, got {x.dtype}: a turn would be cut to it")
     check_layout(layout)
     if cos.shape != sin.shape or not _one_column_per_pair(cos, x):
         raise ValueError(
