@@ -8,7 +8,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book lab test test-long lint library course nbval answers grading browser \
-        exercises grade lock clean
+        exercises grade bench lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -37,7 +37,7 @@ test: .env-all  ## check everything once (20 minutes or less)
 	@$(PY) -m tools.check lint library book course nbval answers grading browser
 
 test-long: .env-all  ## what is slow or repeats (45 minutes or less)
-	@$(PY) -m tools.check --long library course answers grading browser
+	@$(PY) -m tools.check --long course answers grading browser
 
 lint library course nbval answers grading browser: .env-all
 	@$(PY) -m tools.check $@
@@ -48,6 +48,10 @@ nbval:  ## execute every solution with its hidden tests
 answers:  ## every wrong answer loses its points, every right one keeps them
 grading:  ## grade fixtures from release to feedback
 browser:  ## the built site in headless Chromium
+
+# --- measure
+bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
+	@for name in memory operators decoding growth; do $(PY) -m benchmarks.$$name && echo || exit 1; done
 
 # --- keep house
 lock: .env-all  ## write requirements.lock anew from pyproject.toml (looks for newer versions)

@@ -3,8 +3,12 @@
 Read by every `nbgrader` command that is run from this folder, and by the formgrader.
 """
 
+import os
 import sys
 from pathlib import Path
+
+# nbgrader starts `alembic` by its name: let it be found, also where .venv is not activated.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 c = get_config()  # noqa: F821 - nbgrader provides it
 

@@ -33,6 +33,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lib.shapes import broadcasts_to
+
 __all__ = [
     "MultiHeadAttention",
     "causal_mask",
@@ -93,8 +95,9 @@ def scaled_dot_product_attention(
     q_len, k_len = query.shape[-2], key.shape[-2]
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
-    _check_added("mask", mask, query, (*leading, q_len, k_len))
-    _check_added("bias", bias, query, (*leading, q_len, k_len))
+    shape = (*leading, q_len, k_len)
+    _check_added("mask", mask, query, shape)
+    _check_added("bias", bias, query, shape)
 
     if not return_weights:
         return _fused(query, key, value, mask, bias, scale, leading)
@@ -244,14 +247,14 @@ def grouped_query_attention(
             f"{n_heads} query heads cannot share {n_kv_heads} key heads and {value.shape[-3]} "
             "value heads: each key head serves the same number of query heads"
         )
-    shape = (*query.shape[:-1], k_len)
-    _check_added("mask", mask, query, shape)
-    _check_added("bias", bias, query, shape)
     group = n_heads // n_kv_heads
     if group == 1:
         return scaled_dot_product_attention(
             query, key, value, mask=mask, bias=bias, scale=scale, return_weights=return_weights
         )
+    shape = (*query.shape[:-1], k_len)
+    _check_added("mask", mask, query, shape)
+    _check_added("bias", bias, query, shape)
 
     def fold(x: Tensor) -> Tensor:
         """``(..., n_heads, q_len, n)`` → ``(..., n_kv_heads, group * q_len, n)``."""
@@ -441,6 +444,8 @@ def _fused(query, key, value, mask, bias, scale, leading):
     two = (1, 1, *leading)[-max(2, len(leading)) :]  # leading dimensions, at least two of them
 
     def four_dims(x: Tensor) -> Tensor:
+        if x.shape[:-2] == two and x.dim() == 4:
+            return x
         return x.expand(*two, *x.shape[-2:]).flatten(0, -4)
 
     if bias is None:
@@ -455,7 +460,7 @@ def _fused(query, key, value, mask, bias, scale, leading):
     output = F.scaled_dot_product_attention(
         four_dims(query), four_dims(key), four_dims(value), attn_mask=added, scale=scale
     )
-    return output.reshape(*leading, *output.shape[-2:])
+    return output if len(leading) == 2 else output.reshape(*leading, *output.shape[-2:])
 
 
 def _check_width(name: str, x: Tensor, width: int) -> None:
@@ -523,8 +528,7 @@ def _check_added(name: str, added: Tensor | None, query: Tensor, shape: tuple[in
         )
     if added.device != query.device:
         raise ValueError(f"{name} is on {added.device} but query is on {query.device}")
-    pairs = zip(reversed(added.shape), reversed(shape), strict=False)
-    if added.dim() > len(shape) or any(size not in (1, wanted) for size, wanted in pairs):
+    if not broadcasts_to(added.shape, shape):
         raise ValueError(
             f"{name} of shape {tuple(added.shape)} does not broadcast to the scores' shape "
             f"{tuple(shape)}, which is (..., q_len, k_len)"

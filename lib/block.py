@@ -138,7 +138,7 @@ class Block(nn.Module):
             self.cross_norm = make_norm(d_model, eps=norm_eps)
         self.feed_forward = FeedForward(d_model, d_ff, activation=activation, bias=bias)
         self.feed_forward_norm = make_norm(d_model, eps=norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(
         self,

@@ -111,8 +111,9 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., d_model)`` → ``(..., d_model)``; errors as in :func:`layer_norm`."""
-        _check(x, weight=self.weight, bias=self.bias)
-        return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+        weight, bias = self.weight, self.bias
+        _check(x, weight=weight, bias=bias)
+        return F.layer_norm(x, weight.shape, weight, bias, self.eps)
 
 
 class RMSNorm(nn.Module):
@@ -130,8 +131,9 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., d_model)`` → ``(..., d_model)``; errors as in :func:`rms_norm`."""
-        _check(x, weight=self.weight)
-        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        weight = self.weight
+        _check(x, weight=weight)
+        return F.rms_norm(x, weight.shape, weight, self.eps)
 
 
 def _check(x: Tensor, **parameters: Tensor | None) -> None:

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lib.shapes import broadcasts_to
 from lib.sinusoidal import angular_frequencies
 
 __all__ = [
@@ -228,22 +229,25 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
     if not x.is_floating_point():
         raise ValueError(f"x must be floating point, got {x.dtype}: a turn would be cut to it")
     check_layout(layout)
-    if cos.shape != sin.shape or not _one_column_per_pair(cos, x):
+    table = (*cos.shape[:-1], 2 * cos.shape[-1])  # one column per component
+    if cos.shape != sin.shape or table[-1] != x.shape[-1] or not broadcasts_to(table, x.shape):
         raise ValueError(
             f"x of shape {tuple(x.shape)} needs tables that broadcast to its shape with "
             f"{x.shape[-1] / 2:g} columns, one per pair, got cos {tuple(cos.shape)} and sin "
             f"{tuple(sin.shape)}"
         )
     wide = torch.promote_types(x.dtype, torch.float32)
-    cos, sin, wide_x = cos.to(wide), sin.to(wide), x.to(wide)
-    if layout == "interleaved":
-        first, second = wide_x[..., 0::2], wide_x[..., 1::2]
-    else:
-        first, second = wide_x.chunk(2, dim=-1)
-    turned = (first * cos - second * sin, first * sin + second * cos)
-    if layout == "interleaved":
-        return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
-    return torch.cat(turned, dim=-1).to(x.dtype)
+    if not x.dtype == cos.dtype == sin.dtype == wide:
+        return apply_rope(x.to(wide), cos.to(wide), sin.to(wide), layout=layout).to(x.dtype)
+    if layout == "interleaved":  # a pair is a complex number, and a turn a product
+        pairs = torch.complex(x[..., 0::2], x[..., 1::2]) * torch.complex(cos, sin)
+        return torch.view_as_real(pairs).flatten(-2)
+    first, second = x.chunk(2, dim=-1)
+    turned = (
+        torch.addcmul(first * cos, second, sin, value=-1),  # first cos - second sin
+        torch.addcmul(second * cos, first, sin),  # second cos + first sin
+    )
+    return torch.cat(turned, dim=-1)
 
 
 def rope_matrix(
@@ -332,15 +336,6 @@ def _yarn_range(dim: int, base: float, scaling: YarnScaling) -> tuple[float, flo
     # dim − 1, not dim/2 − 1, is what the official code has. 0.001 keeps the ramp's slope finite.
     low = max(low, 0)
     return low, max(min(high, dim - 1), low + 0.001)
-
-
-def _one_column_per_pair(table: Tensor, x: Tensor) -> bool:
-    if 2 * table.shape[-1] != x.shape[-1]:
-        return False
-    try:
-        return torch.broadcast_shapes(table.shape[:-1], x.shape[:-1]) == x.shape[:-1]
-    except RuntimeError:
-        return False
 
 
 def check_layout(layout: str) -> None:

@@ -4,15 +4,16 @@ import io
 import subprocess
 import sys
 
+import matplotlib as mpl
+import nbformat
 import numpy as np
 import pytest
 import torch
 
 from lib import figures
 
-mpl = pytest.importorskip("matplotlib")
 mpl.use("svg")
-from matplotlib import pyplot as plt  # noqa: E402 - after the choice of backend
+from matplotlib import pyplot as plt
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +203,6 @@ def test_errors(call, words):
 
 @pytest.mark.parametrize("order", ["style first", "pyplot first"])
 def test_a_notebook_shows_svg_without_a_date(order):
-    nbformat = pytest.importorskip("nbformat")
     from nbclient import NotebookClient
 
     style = "from lib import figures\nfigures.use_style()"

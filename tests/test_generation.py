@@ -154,6 +154,7 @@ def test_decoding_is_in_evaluation_mode_and_without_gradients():
     assert torch.equal(first, generate(model, prompt, 8))
     assert not model.training
     assert not first.requires_grad
+    first.add_(0)  # an ordinary tensor, which may be written to
     with pytest.raises(ValueError, match="tokens go from 9 to 9"):
         generate(model.train(), prompt * 0 + 9, 8)
     assert model.training  # an error leaves the mode alone too

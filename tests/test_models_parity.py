@@ -8,12 +8,12 @@ those places computed in float64 (below, in ``wide_*``) they agree to 1e-10 too.
 
 import pytest
 import torch
+import transformers
 
+from benchmarks.llama import from_transformers
 from lib.norms import rms_norm
-from lib.position import LearnedPosition, RotaryPosition, T5Position
-from lib.transformer import Encoder, LanguageModel, Seq2Seq
-
-transformers = pytest.importorskip("transformers", reason="needs the extra `pretrained`")
+from lib.position import LearnedPosition, T5Position
+from lib.transformer import Encoder, Seq2Seq
 
 F64 = torch.float64
 AS_SHIPPED, WIDE = {"rtol": 0, "atol": 1e-5}, {"rtol": 0, "atol": 1e-10}
@@ -139,43 +139,7 @@ def llama(request):
         pad_token_id=None,
     )
     theirs = randomize(transformers.LlamaForCausalLM(config))
-    ours = LanguageModel(
-        VOCAB,
-        20,
-        LAYERS,
-        HEADS,
-        d_ff=36,
-        n_kv_heads=request.param,
-        head_dim=6,
-        position=RotaryPosition(6, base=50.0, layout="half"),
-        embedding_scale=1.0,
-        norm="rms",
-        norm_eps=1e-3,
-        activation="swiglu",
-        bias=False,
-    ).to(F64)
-    copy(
-        [
-            (ours.embedding, theirs.model.embed_tokens),
-            (ours.final_norm, theirs.model.norm),
-            (ours.output, theirs.lm_head),
-        ]
-    )
-    for block, layer in zip(ours.blocks, theirs.model.layers, strict=True):
-        copy(
-            [
-                (block.self_norm, layer.input_layernorm),
-                (block.self_attention.w_q, layer.self_attn.q_proj),
-                (block.self_attention.w_k, layer.self_attn.k_proj),
-                (block.self_attention.w_v, layer.self_attn.v_proj),
-                (block.self_attention.w_o, layer.self_attn.o_proj),
-                (block.feed_forward_norm, layer.post_attention_layernorm),
-                (block.feed_forward.w_gate, layer.mlp.gate_proj),
-                (block.feed_forward.w_1, layer.mlp.up_proj),
-                (block.feed_forward.w_2, layer.mlp.down_proj),
-            ]
-        )
-    return ours, theirs
+    return from_transformers(theirs), theirs
 
 
 def wide_norm(self, x):

@@ -342,6 +342,15 @@ def test_input_is_left_alone_and_gradient_turns_back():
     torch.testing.assert_close(x.grad, apply_rope(upstream, cos, -sin), **CLOSE)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_memory_may_lie_in_any_order(layout):
+    """A part of heads of odd width, and tokens and heads swapped: nothing lies in pairs."""
+    x = make(BATCH, LENGTH, HEADS, DIM + 1)[..., 1:].transpose(1, 2)
+    cos, sin = tables(POSITIONS.unsqueeze(1), rope_frequencies(DIM))
+    expected = apply_rope(x.contiguous(), cos, sin, layout=layout)
+    torch.testing.assert_close(apply_rope(x, cos, sin, layout=layout), expected, **CLOSE)
+
+
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
