@@ -62,9 +62,10 @@ def scaled_dot_product_attention(
         \operatorname{Attention}(Q, K, V)
         = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + B\right) V
 
-    This is ``eq-attention`` of chapter 01. Without ``return_weights`` the work is handed to
-    torch's fused kernel, which never stores the weights; with it, the lines below do the same
-    in the open. In half precision the kernel rounds the bias to the query's dtype first.
+    This is ``eq-attention`` of chapter 01, with a bias B added (0 when not given). Without
+    ``return_weights`` the work is handed to torch's fused kernel, which never stores the weights;
+    with it, the lines below do the same in the open. In half precision the kernel rounds the bias
+    to the query's dtype first.
 
     Args:
         query: ``(..., q_len, head_dim)``.

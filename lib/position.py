@@ -193,7 +193,7 @@ class LearnedPosition(Position):
 
 
 class SinusoidalPosition(Position):
-    """Sines and cosines added to the input (chapter 03).
+    """Sines and cosines added to the input (``eq-sinusoidal``, chapter 03).
 
     Args:
         d_model: width of the input, even.
@@ -213,7 +213,7 @@ class SinusoidalPosition(Position):
 
 
 class ShawPosition(Position):
-    """A learned vector per clipped offset, compared with the query (chapter 04).
+    """A learned vector per clipped offset, compared with the query (``eq-shaw``, chapter 04).
 
     The term on the scores alone; :func:`lib.relative.shaw_values` shows the one on the values.
     All heads share the table, as in the paper, and all layers too.
@@ -241,7 +241,9 @@ class ShawPosition(Position):
 
 
 class TransformerXLPosition(Position):
-    """Sinusoids of m − n seen through a learned map, and two learned queries (chapter 04).
+    """Sinusoids of m − n seen through a learned map, and two learned queries.
+
+    This is ``eq-transformer-xl`` of chapter 04.
 
     Args:
         n_heads: number of query heads.
@@ -287,7 +289,9 @@ class TransformerXLPosition(Position):
 
 
 class T5Position(Position):
-    """One learned number per bucket of distances and head; scores are not scaled (chapter 04).
+    """One learned number per bucket of distances and head; scores are not scaled (``eq-t5``).
+
+    Raffel et al., 2020, arXiv:1910.10683, section 2.1; chapter 04.
 
     Args:
         n_heads: number of query heads.
@@ -328,7 +332,7 @@ class T5Position(Position):
 
 
 class RotaryPosition(Position):
-    """RoPE: queries and keys turned by their positions (chapter 05).
+    """RoPE: queries and keys turned by their positions (``eq-rope-matrix``, chapter 05).
 
     Args:
         head_dim: width of a head.
@@ -385,7 +389,7 @@ class RotaryPosition(Position):
 
 
 class AlibiPosition(Position):
-    """A fixed penalty per token of distance, another slope for each head (chapter 06).
+    """A fixed penalty per token of distance, one slope for each head (``eq-alibi``, chapter 06).
 
     Args:
         n_heads: number of query heads.
