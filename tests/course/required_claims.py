@@ -22,6 +22,63 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-relu",
         }
     ),
+    "02-multi-head": frozenset(
+        {
+            "thm-one-list",
+            "thm-blocks",
+            "prp-view",
+            "eq-output-sum",
+            "prp-equal-heads",
+            "eq-head-parameters",
+            "eq-head-products",
+            "prp-padding",
+            "thm-prefix",
+            "prp-one-key",
+            "thm-equivariance",
+            "cor-encoder",
+            "prp-causal-order",
+            "prp-dense",
+            "eq-full-map",
+        }
+    ),
+    "03-sinusoidal": frozenset(
+        {
+            "prp-lookup",
+            "prp-one-hot",
+            "prp-sum",
+            "thm-circles",
+            "eq-sinusoidal",
+            "eq-wavelength",
+            "prp-chord",
+            "prp-grid",
+            "eq-shift",
+            "thm-shifts",
+            "prp-sign",
+            "eq-dot",
+            "thm-between",
+            "thm-never",
+            "prp-path",
+        }
+    ),
+    "04-relative": frozenset(
+        {
+            "eq-four-terms",
+            "prp-independence",
+            "thm-relative-term",
+            "eq-shaw",
+            "eq-shaw-values",
+            "eq-transformer-xl",
+            "eq-t5",
+            "eq-t5-bucket",
+            "prp-unscaled",
+            "eq-deberta",
+            "eq-tupe",
+            "prp-term-variance",
+            "prp-read-terms",
+            "prp-shift",
+            "prp-shared-bias",
+        }
+    ),
     "05-rope": frozenset(
         {
             "eq-complex-dot",
@@ -49,6 +106,22 @@ REQUIRED: dict[str, frozenset[str]] = {
             "eq-rope-ntk",
             "eq-rope-yarn",
             "eq-rope-temperature",
+        }
+    ),
+    "06-alibi": frozenset(
+        {
+            "prp-discount",
+            "eq-alibi",
+            "prp-translation",
+            "prp-position-free",
+            "eq-alibi-slopes",
+            "prp-official-slopes",
+            "prp-recency",
+            "prp-overrule",
+            "prp-bloom",
+            "prp-mirror",
+            "thm-tail",
+            "cor-window",
         }
     ),
 }
