@@ -6,16 +6,18 @@ Pair i of an encoding of width ``dim`` turns at its own angular frequency,
 
 and holds the sine first, the cosine second:
 
-.. math:: \operatorname{PE}(p)_{2i} = \sin(\omega_i p), \qquad
-          \operatorname{PE}(p)_{2i+1} = \cos(\omega_i p).
+.. math:: \operatorname{PE}(\text{pos})_{2i} = \sin(\omega_i \text{pos}), \qquad
+          \operatorname{PE}(\text{pos})_{2i+1} = \cos(\omega_i \text{pos}).
 
 Conventions:
 
-- :math:`\omega_i p` is a phase in radians, and :math:`2\pi/\omega_i` a wavelength in tokens.
+- :math:`\omega_i \text{pos}` is a phase in radians, and :math:`2\pi/\omega_i` a wavelength in
+  tokens.
 - Moving on by :math:`\Delta` multiplies each pair by a matrix that does not depend on where we
-  are: :math:`\operatorname{PE}(p + \Delta) = M(\Delta) \operatorname{PE}(p)`. In this order,
-  (sin, cos), a block of M is the **transpose** of the rotation by :math:`\omega_i \Delta` that
-  RoPE uses (:mod:`lib.rope`): the point (sin, cos) runs clockwise as p grows.
+  are: :math:`\operatorname{PE}(\text{pos} + \Delta) = M(\Delta) \operatorname{PE}(\text{pos})`.
+  In this order, (sin, cos), a block of M is the **transpose** of the rotation by
+  :math:`\omega_i \Delta` that RoPE uses (:mod:`lib.rope`): the point (sin, cos) runs clockwise as
+  pos grows.
 - Phases are worked out in float64, and only sine and cosine are rounded to ``dtype``. At
   position 1,000,000 a float32 phase would be wrong by up to 0.03 radians, a bfloat16 one by
   hundreds of turns.
@@ -121,7 +123,7 @@ def shift_matrix(
 
     .. math::
 
-        \operatorname{PE}(p + \Delta) = M(\Delta) \operatorname{PE}(p), \qquad
+        \operatorname{PE}(\text{pos} + \Delta) = M(\Delta) \operatorname{PE}(\text{pos}), \qquad
         M(\Delta)_i = \begin{pmatrix} \cos\omega_i\Delta & \sin\omega_i\Delta \\
                                      -\sin\omega_i\Delta & \cos\omega_i\Delta \end{pmatrix}
 
