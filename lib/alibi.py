@@ -2,19 +2,19 @@ r"""Attention with linear biases, ALiBi (chapter 06).
 
 Head h subtracts its slope times the distance from each scaled score (``eq-alibi``):
 
-.. math:: b_{h,m,n} = -s_h \, |m - n|
+.. math:: b_{h,m,n} = -\mu_h \, |m - n|
 
 Conventions:
 
 - Slopes are positive and the bias is zero or negative: the farther, the lower.
 - Head 0 has the steepest slope. The formulas count heads from h = 1.
-- For n heads, n a power of two, both rules give :math:`s_h = 2^{-8h/n}`. For other n they
-  differ (``eq-alibi-slopes``): the paper's sentence (``"geometric"``) keeps that formula; the
-  official code (``"official"``, what released models use) takes the slopes of the power of two
-  below n, then every other slope of the power of two above n.
+- For H heads, H a power of two, both rules give :math:`\mu_h = 2^{-8h/H}` (``eq-alibi-slopes``).
+  For other H they differ: the paper's sentence (``"geometric"``) keeps that formula; the official
+  code (``"official"``, what released models use) takes the slopes of the power of two below H,
+  then every other slope of the power of two above H (``prp-official-slopes``).
 - The paper's models are causal, where m ≥ n and :math:`|m-n| = m - n`. Some code adds
-  :math:`s_h n` in place of :math:`-s_h (m - n)`: along one row these differ by the constant
-  :math:`s_h m`, and the softmax does not see it.
+  :math:`\mu_h n` in place of :math:`-\mu_h (m - n)`: along one row these differ by the constant
+  :math:`\mu_h m`, and the softmax does not see it (``prp-bloom``).
 
 Source: Press et al., *Train Short, Test Long*, 2021, arXiv:2108.12409, section 3.
 """
@@ -73,7 +73,7 @@ def alibi_bias(
     rule: str = "official",
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    r"""Give the bias :math:`-s_h |m - n|` of every head (``eq-alibi``, chapter 06).
+    r"""Give the bias :math:`-\mu_h |m - n|` of every head (``eq-alibi``, chapter 06).
 
     Args:
         n_heads: number of heads, at least 1.
@@ -100,6 +100,6 @@ def alibi_bias(
 
 
 def _geometric(n_heads: int, device: torch.device | str | None) -> Tensor:
-    """The sequence that starts at 2^(−8/n) and has it as its ratio, in float64."""
+    """The sequence that starts at 2^(−8/H) and has it as its ratio, in float64."""
     heads = torch.arange(1, n_heads + 1, dtype=torch.float64, device=device)
     return torch.exp2(-8.0 * heads / n_heads)

@@ -22,6 +22,25 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-relu",
         }
     ),
+    "02-multi-head": frozenset(
+        {
+            "thm-one-list",
+            "thm-blocks",
+            "prp-view",
+            "eq-output-sum",
+            "prp-equal-heads",
+            "eq-head-parameters",
+            "eq-head-products",
+            "prp-padding",
+            "thm-prefix",
+            "prp-one-key",
+            "thm-equivariance",
+            "cor-encoder",
+            "prp-causal-order",
+            "prp-dense",
+            "eq-full-map",
+        }
+    ),
     "03-sinusoidal": frozenset(
         {
             "prp-lookup",
@@ -58,6 +77,51 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-read-terms",
             "prp-shift",
             "prp-shared-bias",
+        }
+    ),
+    "05-rope": frozenset(
+        {
+            "eq-complex-dot",
+            "thm-rope-plane",
+            "thm-rope-power",
+            "thm-rope-pairs",
+            "eq-rope-frequencies",
+            "eq-rope-matrix",
+            "thm-rope-group",
+            "eq-rope-relative",
+            "prp-rope-transpose",
+            "eq-rope-layout",
+            "prp-rope-mixed",
+            "prp-rope-opposite",
+            "prp-rope-values",
+            "prp-rope-evicted",
+            "eq-rope-score",
+            "thm-rope-abel",
+            "prp-rope-flat",
+            "prp-rope-favourite",
+            "thm-rope-return",
+            "prp-rope-unseen",
+            "prp-rope-base",
+            "eq-rope-interpolation",
+            "eq-rope-ntk",
+            "eq-rope-yarn",
+            "eq-rope-temperature",
+        }
+    ),
+    "06-alibi": frozenset(
+        {
+            "prp-discount",
+            "eq-alibi",
+            "prp-translation",
+            "prp-position-free",
+            "eq-alibi-slopes",
+            "prp-official-slopes",
+            "prp-recency",
+            "prp-overrule",
+            "prp-bloom",
+            "prp-mirror",
+            "thm-tail",
+            "cor-window",
         }
     ),
 }
