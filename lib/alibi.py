@@ -86,7 +86,7 @@ def alibi_bias(
         ``(..., n_heads, q_len, k_len)``, zero or negative.
 
     Raises:
-        ValueError: if ``n_heads`` is below 1 or the rule is unknown.
+        ValueError: if ``n_heads`` is below 1, the rule is unknown or positions are not integers.
 
     Example:
         >>> alibi_bias(2, torch.tensor([7]), torch.tensor([5, 6, 7]))

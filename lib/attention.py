@@ -62,9 +62,10 @@ def scaled_dot_product_attention(
         \operatorname{Attention}(Q, K, V)
         = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + B\right) V
 
-    This is ``eq-attention`` of chapter 01. Without ``return_weights`` the work is handed to
-    torch's fused kernel, which never stores the weights; with it, the lines below do the same
-    in the open. In half precision the kernel rounds the bias to the query's dtype first.
+    This is ``eq-attention`` of chapter 01, with a bias B added (0 when not given). Without
+    ``return_weights`` the work is handed to torch's fused kernel, which never stores the weights;
+    with it, the lines below do the same in the open. In half precision the kernel rounds the bias
+    to the query's dtype first.
 
     Args:
         query: ``(..., q_len, head_dim)``.
@@ -364,6 +365,7 @@ class MultiHeadAttention(nn.Module):
             ``(batch, n_kv_heads, k_len, value_dim)``. In cross-attention they stay the same
             while decoding, so they are computed once and passed to :meth:`forward`.
         """
+        _check_width("context", context, self.w_k.in_features)
         key = split_heads(self.w_k(context), self.n_kv_heads)  # (batch, kv_heads, k_len, head_dim)
         value = split_heads(self.w_v(context), self.n_kv_heads)  # (batch, kv_heads, k_len, v_dim)
         return key, value
@@ -399,8 +401,8 @@ class MultiHeadAttention(nn.Module):
             ``(batch, n_heads, q_len, k_len)``.
 
         Raises:
-            ValueError: if shapes, dtypes or devices do not fit, or a position or a cache is
-                given in cross-attention.
+            ValueError: if shapes or devices do not fit, a position or a cache is given in
+                cross-attention, or the context in two ways; the cache is then as it was.
         """
         crosses = context is not None or keys_values is not None
         if crosses and (position is not None or cache is not None):
@@ -409,6 +411,9 @@ class MultiHeadAttention(nn.Module):
                 f"position={type(position).__name__} and cache={type(cache).__name__}: the "
                 "context is not in the sequence that the queries are counted in"
             )
+        if context is not None and keys_values is not None:
+            raise ValueError("give the context or its keys_values, got both")
+        _check_width("x", x, self.w_q.in_features)
         query = split_heads(self.w_q(x), self.n_heads)  # (batch, heads, q_len, head_dim)
         if keys_values is None:
             keys_values = self.keys_values(x if context is None else context)
@@ -417,6 +422,8 @@ class MultiHeadAttention(nn.Module):
         if position is not None:
             query, key = position.transform(query, key, prepared)  # the new ones
         if cache is not None:
+            k_len = cache.length + key.shape[-2]
+            _check_added("mask", mask, query, (*query.shape[:-1], k_len))  # before it is written to
             key, value = cache.update(key, value)  # all of them, k_len = cached + new
         if position is not None:
             bias = position.bias(query, key, prepared)  # (batch or 1, heads, q_len, k_len)
@@ -455,6 +462,11 @@ def _fused(query, key, value, mask, bias, scale, leading):
         four_dims(query), four_dims(key), four_dims(value), attn_mask=added, scale=scale
     )
     return output if len(leading) == 2 else output.reshape(*leading, *output.shape[-2:])
+
+
+def _check_width(name: str, x: Tensor, width: int) -> None:
+    if x.dim() < 2 or x.shape[-1] != width:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}, need (batch, length, {width})")
 
 
 def _check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:

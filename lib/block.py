@@ -170,7 +170,16 @@ class Block(nn.Module):
 
         Returns:
             ``(batch, q_len, d_model)``.
+
+        Raises:
+            ValueError: if a block with cross-attention gets no context, or another one gets it.
         """
+        has = context is not None or context_keys_values is not None
+        if has != (self.cross_attention is not None):
+            raise ValueError(
+                f"the block was made with cross_attention={not has}, but "
+                f"{'a' if has else 'no'} context is given"
+            )
 
         def attend(y: Tensor) -> Tensor:
             result = self.self_attention(

@@ -66,9 +66,16 @@ class Vocabulary:
             ) from None
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
-        """Numbers to symbols."""
-        if isinstance(numbers, Tensor):
-            numbers = numbers.tolist()  # much faster than element by element
+        """Numbers to symbols.
+
+        Raises:
+            ValueError: if a number is below 0 or not below the number of symbols.
+        """
+        # A list is much faster than a tensor, element by element.
+        numbers = numbers.tolist() if isinstance(numbers, Tensor) else list(numbers)
+        outside = [number for number in numbers if not 0 <= number < len(self)]
+        if outside:
+            raise ValueError(f"symbols have the numbers 0 to {len(self) - 1}, got {outside[0]}")
         return [self.symbols[number] for number in numbers]
 
 
@@ -306,12 +313,12 @@ class NumeralPairs:
     end: int = 2
 
     def encode_source(self, n: int) -> list[int]:
-        """The source tokens of a number."""
-        return self.source.encode(chinese_numeral(n))
+        """The source tokens of a number, such as an element of ``train``."""
+        return self.source.encode(chinese_numeral(int(n)))
 
     def encode_target(self, n: int) -> list[int]:
         """The target tokens of a number, with start and end."""
-        words = english_number(n).replace("-", " - ").split()
+        words = english_number(int(n)).replace("-", " - ").split()
         return [self.start, *self.target.encode(words), self.end]
 
     def decode_target(self, tokens: Iterable[int]) -> str:

@@ -115,9 +115,14 @@ def linformer_attention(
         ``(..., q_len, value_dim)``.
 
     Raises:
-        ValueError: if a projection does not have k_len columns, the two differ in rank, or as
-            :func:`lib.attention.scaled_dot_product_attention`.
+        ValueError: if a projection does not have k_len columns or the dtype of the keys, the two
+            differ in rank, or as :func:`lib.attention.scaled_dot_product_attention`.
     """
+    if not key_projection.dtype == value_projection.dtype == key.dtype == value.dtype:
+        raise ValueError(
+            f"key_projection is {key_projection.dtype} and value_projection "
+            f"{value_projection.dtype}, but key is {key.dtype} and value {value.dtype}"
+        )
     if not key_projection.shape[-1] == value_projection.shape[-1] == key.shape[-2]:
         raise ValueError(
             f"key_projection {tuple(key_projection.shape)} and value_projection "

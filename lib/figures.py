@@ -179,7 +179,9 @@ def heatmap(
     import matplotlib as mpl
     from matplotlib import pyplot as plt
 
-    matrix = np.asarray(matrix.detach().cpu() if hasattr(matrix, "detach") else matrix, dtype=float)
+    if hasattr(matrix, "detach"):  # a tensor; numpy knows no bfloat16
+        matrix = matrix.detach().cpu().double()
+    matrix = np.asarray(matrix, dtype=float)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"a heat map needs shape (rows, columns), got {matrix.shape}")
     rows, columns = matrix.shape

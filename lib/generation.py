@@ -59,7 +59,7 @@ def generate(
         ValueError: if an argument does not fit the model, or the positions do not reach.
     """
     _check(model, prompt, max_new_tokens, prompt_mask, encoder_input, encoder_mask, temperature)
-    training = model.training
+    modes = {module: module.training for module in model.modules()}  # parts may differ
     model.eval()
     try:
         context = {}
@@ -81,7 +81,8 @@ def generate(
         )
         return new.clone()  # an ordinary tensor: what inference mode makes cannot be changed later
     finally:
-        model.train(training)
+        for module, training in modes.items():
+            module.training = training
 
 
 def pick_token(
@@ -160,7 +161,7 @@ def _check(
         )
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    if temperature < 0:
+    if not temperature >= 0:  # a NaN, too
         raise ValueError(f"temperature must be 0 or more, got {temperature}")
     is_seq2seq = isinstance(model, Seq2Seq)
     if is_seq2seq != (encoder_input is not None):

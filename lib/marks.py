@@ -131,6 +131,7 @@ class Axes:
         pass the largest absolute value of all frames, so that frames can be compared. A number
         that is not finite leaves its cell empty and says −∞, or nothing for a NaN.
         """
+        limit = float(limit)
         rows = matrix.tolist() if hasattr(matrix, "tolist") else matrix
         drawn = []
         for i, j in ((i, j) for i, row in enumerate(rows) for j in range(len(row))):
@@ -141,7 +142,7 @@ class Axes:
             (left, a), (right, b) = self._at(j - 0.5, i - 0.5), self._at(j + 0.5, i + 0.5)
             place = {"x": _n(min(left, right)), "y": _n(min(a, b))}
             size = {"width": _n(abs(right - left)), "height": _n(abs(b - a))}
-            depth = round(DEEPEST * abs(value) / limit, 2) if finite else 0
+            depth = round(DEEPEST * abs(value) / limit, 2) if finite and value else 0
             style = {"class": f"cell s{int(value < 0)}", "fill-opacity": depth}
             drawn.append(Element("rect", {**place, **size, **style}))
             if value_format is not None:

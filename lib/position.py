@@ -94,6 +94,9 @@ class Position(nn.Module):
     Attributes:
         max_len: how many positions the scheme has; ``None`` if there is no limit. Pass it to
             :func:`check_positions`.
+
+    A scheme that is made for one ``d_model``, ``n_heads`` or ``head_dim`` keeps it under that
+    name, and a model of another size refuses the scheme when it is made.
     """
 
     max_len: int | None = None
@@ -181,7 +184,7 @@ class LearnedPosition(Position):
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
         _check_sizes(max_len=max_len, d_model=d_model)
-        self.max_len = max_len
+        self.max_len, self.d_model = max_len, d_model
         self.table = nn.Parameter(torch.empty(max_len, d_model))
         nn.init.normal_(self.table, std=0.02)
 
@@ -190,7 +193,7 @@ class LearnedPosition(Position):
 
 
 class SinusoidalPosition(Position):
-    """Sines and cosines added to the input (chapter 03).
+    """Sines and cosines added to the input (``eq-sinusoidal``, chapter 03).
 
     Args:
         d_model: width of the input, even.
@@ -210,7 +213,7 @@ class SinusoidalPosition(Position):
 
 
 class ShawPosition(Position):
-    """A learned vector per clipped offset, compared with the query (chapter 04).
+    """A learned vector per clipped offset, compared with the query (``eq-shaw``, chapter 04).
 
     The term on the scores alone; :func:`lib.relative.shaw_values` shows the one on the values.
     All heads share the table, as in the paper, and all layers too.
@@ -226,6 +229,7 @@ class ShawPosition(Position):
     def __init__(self, head_dim: int, *, max_distance: int) -> None:
         super().__init__()
         _check_sizes(head_dim=head_dim, max_distance=max_distance)
+        self.head_dim = head_dim
         self.key_table = nn.Parameter(torch.empty(2 * max_distance + 1, head_dim))
         nn.init.normal_(self.key_table, std=0.02)
 
@@ -237,7 +241,9 @@ class ShawPosition(Position):
 
 
 class TransformerXLPosition(Position):
-    """Sinusoids of m − n seen through a learned map, and two learned queries (chapter 04).
+    """Sinusoids of m − n seen through a learned map, and two learned queries.
+
+    This is ``eq-transformer-xl`` of chapter 04.
 
     Args:
         n_heads: number of query heads.
@@ -259,6 +265,7 @@ class TransformerXLPosition(Position):
     ) -> None:
         super().__init__()
         _check_sizes(n_heads=n_heads, head_dim=head_dim)
+        self.n_heads, self.head_dim = n_heads, head_dim
         self.encoding_dim = n_heads * head_dim if encoding_dim is None else encoding_dim
         self.base = base
         angular_frequencies(self.encoding_dim, base=base)  # raises here, not at the first forward
@@ -282,7 +289,9 @@ class TransformerXLPosition(Position):
 
 
 class T5Position(Position):
-    """One learned number per bucket of distances and head; scores are not scaled (chapter 04).
+    """One learned number per bucket of distances and head; scores are not scaled (``eq-t5``).
+
+    Raffel et al., 2020, arXiv:1910.10683, section 2.1; chapter 04.
 
     Args:
         n_heads: number of query heads.
@@ -300,6 +309,7 @@ class T5Position(Position):
     ) -> None:
         super().__init__()
         _check_sizes(n_heads=n_heads)
+        self.n_heads = n_heads
         self.buckets = {
             "bidirectional": bidirectional,
             "num_buckets": num_buckets,
@@ -322,7 +332,7 @@ class T5Position(Position):
 
 
 class RotaryPosition(Position):
-    """RoPE: queries and keys turned by their positions (chapter 05).
+    """RoPE: queries and keys turned by their positions (``eq-rope-matrix``, chapter 05).
 
     Args:
         head_dim: width of a head.
@@ -364,6 +374,11 @@ class RotaryPosition(Position):
         )
 
     def transform(self, q: Tensor, k: Tensor, prepared: tuple) -> tuple[Tensor, Tensor]:
+        if q.shape[-1] != self.head_dim:  # the rest of a wider head would stay as it is
+            raise ValueError(
+                f"the scheme was made for head_dim={self.head_dim}, got queries of shape "
+                f"{tuple(q.shape)}"
+            )
         return self._turn(q, *prepared), self._turn(k, *prepared)
 
     def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -374,7 +389,7 @@ class RotaryPosition(Position):
 
 
 class AlibiPosition(Position):
-    """A fixed penalty per token of distance, another slope for each head (chapter 06).
+    """A fixed penalty per token of distance, one slope for each head (``eq-alibi``, chapter 06).
 
     Args:
         n_heads: number of query heads.

@@ -8,8 +8,8 @@ Conventions:
 
 - ``relative_position`` is **key minus query**, n − m, as in T5's code and Shaw's formulas:
   negative for a key that stands before the query. (Transformer-XL and DeBERTa write m − n.)
-- Projections are written as :class:`torch.nn.Linear` stores them, ``(out, in)``: q = W_q x for a
-  column x, ``x @ w_q.T`` for rows.
+- In formulas vectors are rows, q = x W_q, as in the book. In code a projection is what
+  :class:`torch.nn.Linear` stores, the transpose ``(out, in)``: ``q = x @ w_q.T``.
 - ``..._scores`` returns the full score, ready for the softmax; ``..._bias`` returns its
   position-dependent part, scaled, ready to be added to the scaled q · k.
 - Queries may have more heads than keys (grouped queries) in ``transformer_xl_bias``: query head
@@ -69,11 +69,16 @@ def relative_positions(q_positions: Tensor, k_positions: Tensor) -> Tensor:
     Returns:
         int64 ``(..., q_len, k_len)``.
 
+    Raises:
+        ValueError: if positions are not integers.
+
     Example:
         >>> relative_positions(torch.tensor([5, 6]), torch.tensor([4, 5, 6]))
         tensor([[-1,  0,  1],
                 [-2, -1,  0]])
     """
+    _check_integers("q_positions", q_positions)
+    _check_integers("k_positions", k_positions)
     return k_positions.long().unsqueeze(-2) - q_positions.long().unsqueeze(-1)
 
 
@@ -82,15 +87,15 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
 
     .. math::
 
-        (W_q (x_m + p_m))^\top W_k (x_n + p_n)
-        = x_m^\top W_q^\top W_k x_n + x_m^\top W_q^\top W_k p_n
-        + p_m^\top W_q^\top W_k x_n + p_m^\top W_q^\top W_k p_n
+        (x_m + p_m) W_q W_k^\top (x_n + p_n)^\top
+        = x_m W_q W_k^\top x_n^\top + x_m W_q W_k^\top p_n^\top
+        + p_m W_q W_k^\top x_n^\top + p_m W_q W_k^\top p_n^\top
 
     Args:
         x: content, ``(..., length, d_model)``.
         p: position vectors, broadcastable to the shape of ``x``.
-        w_q: ``(head_dim, d_model)``.
-        w_k: ``(head_dim, d_model)``.
+        w_q: ``(head_dim, d_model)``, the transpose of :math:`W_q`.
+        w_k: ``(head_dim, d_model)``, the transpose of :math:`W_k`.
 
     Returns:
         The four terms, each ``(..., length, length)``; their sum is the score before it is scaled.
@@ -103,6 +108,11 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
             f"x {tuple(x.shape)}, p {tuple(p.shape)}, w_q {tuple(w_q.shape)} and w_k "
             f"{tuple(w_k.shape)} must share their last dimension, d_model"
         )
+    if w_q.shape != w_k.shape:
+        raise ValueError(
+            f"w_q {tuple(w_q.shape)} and w_k {tuple(w_k.shape)} must be (head_dim, d_model) both: "
+            "a query and a key need the same number of components"
+        )
     x, p = torch.broadcast_tensors(x, p)
     x_q, x_k = x @ w_q.T, x @ w_k.T  # (..., length, head_dim)
     p_q, p_k = p @ w_q.T, p @ w_k.T
@@ -111,12 +121,14 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
 
 
 def shaw_bias(q: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor:
-    r"""Give Shaw's term on the scores, :math:`q_m^\top a^K_{mn} / \sqrt{d}` (``eq-shaw``).
+    r"""Give Shaw's term on the scores (the part of ``eq-shaw`` that knows positions).
+
+    .. math:: \frac{q_m \cdot a^K_{\operatorname{clip}(n - m)}}{\sqrt{d_k}}
 
     Args:
         q: ``(..., q_len, head_dim)``.
         key_table: ``(2 * max_distance + 1, head_dim)``; row ``clip(n − m) + max_distance`` is
-            :math:`a^K_{mn}`, so the middle row is for n = m.
+            :math:`a^K_{\operatorname{clip}(n-m)}`, so the middle row is for n = m.
         relative_position: n − m, ``(..., q_len, k_len)``, broadcastable over the leading
             dimensions of ``q``.
 
@@ -133,10 +145,12 @@ def shaw_bias(q: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor
 def shaw_scores(q: Tensor, k: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor:
     r"""Give Shaw's scores (``eq-shaw``, chapter 04).
 
-    .. math:: e_{mn} = \frac{q_m^\top (k_n + a^K_{mn})}{\sqrt d}, \qquad
-              a^K_{mn} = w^K_{\operatorname{clip}(n - m, -c, c)}
+    .. math::
 
-    Shaw et al., 2018, arXiv:1803.02155, sections 3.2 and 3.3.
+        s_{mn} = \frac{q_m \cdot \bigl(k_n + a^K_{\operatorname{clip}(n - m)}\bigr)}{\sqrt{d_k}}
+
+    with differences clipped to the range from −c to c, c = ``max_distance``. Shaw et al., 2018,
+    arXiv:1803.02155, sections 3.2 and 3.3.
 
     Args:
         q: ``(..., q_len, head_dim)``.
@@ -159,7 +173,7 @@ def shaw_values(
 ) -> Tensor:
     r"""Average values that carry relative position (``eq-shaw-values``, chapter 04).
 
-    .. math:: z_m = \sum_n \alpha_{mn} (v_n + a^V_{mn})
+    .. math:: o_m = \sum_n w_{mn} \bigl(v_n + a^V_{\operatorname{clip}(n - m)}\bigr)
 
     This is the fourth place where position can enter. Weights of keys at the same clipped offset
     are summed first, so that no ``(q_len, k_len, value_dim)`` tensor is made.
@@ -216,17 +230,18 @@ def transformer_xl_bias(
 ) -> Tensor:
     r"""Give Transformer-XL's terms (b), (c) and (d), scaled (``eq-transformer-xl``).
 
-    The encoding of the difference is never written out for every pair m, n. By chapter 03
-    :math:`\operatorname{PE}(m - n) = M(m) \operatorname{PE}(-n)`, and :math:`M(m)^\top` is RoPE's
-    rotation, so
+    The encoding r of the difference is never written out for every pair m, n. By ``eq-shift`` of
+    chapter 03, in rows, :math:`r_{m-n} = \operatorname{PE}(-n) M(m)^\top`, and :math:`M(m)^\top`
+    is RoPE's rotation :math:`R_m`, so a query is turned once and then meets every key:
 
-    .. math:: (q + v)^\top W_r \operatorname{PE}(m - n)
-              = \bigl(R_m W_r^\top (q + v)\bigr)^\top \operatorname{PE}(-n).
+    .. math:: (q_m + v) \cdot (r_{m-n} W_r)
+              = \bigl((q_m + v) W_r^\top R_m^\top\bigr) \cdot \operatorname{PE}(-n).
 
     Args:
         q: ``(batch, heads, q_len, head_dim)``.
         k: ``(batch, kv_heads, k_len, head_dim)``.
-        w_r: ``(heads, head_dim, encoding_dim)``, the paper's :math:`W_{k,R}`, one per head.
+        w_r: ``(heads, head_dim, encoding_dim)``, the transpose of :math:`W_r`, one per head (the
+            paper's :math:`W_{k,R}`).
         u: ``(heads, head_dim)``.
         v: ``(heads, head_dim)``.
         tables: from :func:`transformer_xl_tables`, broadcastable over batch and heads.
@@ -235,11 +250,17 @@ def transformer_xl_bias(
         ``(batch, heads, q_len, k_len)``.
 
     Raises:
-        ValueError: if ``heads`` is not a multiple of ``kv_heads``.
+        ValueError: if ``heads`` is not a multiple of ``kv_heads``, or ``w_r``, ``u`` and ``v`` are
+            for other heads.
     """
     heads, kv_heads, head_dim = q.shape[-3], k.shape[-3], q.shape[-1]
     if heads % kv_heads:
         raise ValueError(f"heads must be a multiple of kv_heads, got {heads} and {kv_heads}")
+    if not w_r.shape[:-1] == u.shape == v.shape == (heads, head_dim):
+        raise ValueError(
+            f"w_r {tuple(w_r.shape)}, u {tuple(u.shape)} and v {tuple(v.shape)} must begin with "
+            f"the queries' (heads, head_dim) = {(heads, head_dim)}"
+        )
     asked = (q + v.unsqueeze(-2)) @ w_r  # (batch, heads, q_len, encoding_dim)
     asked = apply_rope(asked, tables.query_cos, tables.query_sin, layout="interleaved")
     position = asked @ tables.key_encoding.transpose(-2, -1).to(asked.dtype)
@@ -263,13 +284,14 @@ def transformer_xl_scores(
 
     .. math::
 
-        e_{mn} = \frac{1}{\sqrt d} \Bigl(\underbrace{q_m^\top k_n}_{(a)}
-        + \underbrace{q_m^\top W_r \operatorname{PE}(m - n)}_{(b)}
-        + \underbrace{u^\top k_n}_{(c)}
-        + \underbrace{v^\top W_r \operatorname{PE}(m - n)}_{(d)}\Bigr)
+        s_{mn} = \frac{1}{\sqrt{d_k}} \Bigl(\underbrace{q_m \cdot k_n}_{(a)}
+        + \underbrace{q_m \cdot (r_{m-n} W_r)}_{(b)}
+        + \underbrace{u \cdot k_n}_{(c)}
+        + \underbrace{v \cdot (r_{m-n} W_r)}_{(d)}\Bigr)
 
-    Dai et al., 2019, arXiv:1901.02860, section 3.3. The encoding holds sin and cos interleaved;
-    the authors' code holds all sines first, a permutation of the columns of ``w_r``.
+    with :math:`r_{m-n}` the sinusoidal encoding of m − n. Dai et al., 2019, arXiv:1901.02860,
+    section 3.3. The encoding holds sin and cos interleaved; the authors' code holds all sines
+    first, a permutation of the columns of ``w_r``.
 
     Args:
         q: ``(batch, heads, q_len, head_dim)``.
@@ -304,15 +326,15 @@ def relative_position_bucket(
 ) -> Tensor:
     r"""Sort relative positions into T5's buckets (``eq-t5-bucket``, chapter 04).
 
-    With N buckets for a direction, distances below E = N // 2 have their own. Beyond, bucket
+    With N buckets for a direction, each distance j below E = N // 2 has its own. Beyond, with
+    D = ``max_distance``, distance j falls into bucket
 
-    .. math:: E + \left\lfloor \frac{\ln(\text{distance} / E)}{\ln(\text{max\_distance} / E)}
-              (N - E) \right\rfloor
+    .. math:: E + \left\lfloor \frac{\log(j / E)}{\log(D / E)} (N - E) \right\rfloor
 
-    and the last bucket takes everything farther. ``bidirectional`` gives each direction half of
-    the buckets, keys after the query the upper half; otherwise keys after the query share bucket
-    0 with the query's own position. The boundaries are found in whole numbers, so that rounding
-    of logarithms cannot move a distance to the next bucket.
+    but at most N − 1: the last bucket takes everything farther. ``bidirectional`` gives each
+    direction half of the buckets, keys after the query the upper half; otherwise keys after the
+    query share bucket 0 with the query's own position. The boundaries are found in whole numbers,
+    so that rounding of logarithms cannot move a distance to the next bucket.
 
     Raffel et al., 2020, arXiv:1910.10683, section 2.1, and its code.
 
@@ -326,14 +348,15 @@ def relative_position_bucket(
         int64, same shape, from 0 to ``num_buckets - 1``.
 
     Raises:
-        ValueError: if there are too few buckets, an odd number for two directions, or
-            ``max_distance`` is not beyond the exact buckets.
+        ValueError: if there are too few buckets, an odd number for two directions,
+            ``max_distance`` is not beyond the exact buckets, or positions are not integers.
 
     Example:
         >>> offsets = torch.tensor([-200, -9, -1, 0, 1, 9])
         >>> relative_position_bucket(offsets, bidirectional=True)
         tensor([15,  8,  1,  0, 17, 24])
     """
+    _check_integers("relative_position", relative_position)
     directions = 2 if bidirectional else 1
     per_direction = num_buckets // directions
     if num_buckets % directions or per_direction < 2:
@@ -363,8 +386,8 @@ def deberta_scores(
 
     .. math::
 
-        e_{mn} = \frac{1}{\sqrt{3d}} \Bigl(q_m^\top k_n + q_m^\top k^r_{\delta(m,n)}
-        + k_n^\top q^r_{\delta(n,m)}\Bigr), \qquad
+        s_{mn} = \frac{1}{\sqrt{3 d_k}} \Bigl(q_m \cdot k_n + q_m \cdot k^r_{\delta(m,n)}
+        + k_n \cdot q^r_{\delta(n,m)}\Bigr), \qquad
         \delta(m, n) = \operatorname{clip}(m - n + c,\; 0,\; 2c - 1)
 
     Content–content, content–position and position–content stay; position–position is dropped.
@@ -407,18 +430,17 @@ def tupe_scores(
 
     .. math::
 
-        e_{mn} = \frac{1}{\sqrt{2d}} \Bigl((W_q x_m)^\top W_k x_n + (U_q p_m)^\top U_k p_n\Bigr)
-        + b_{n-m}
+        s_{mn} = \frac{q_m \cdot k_n + (p_m U_q) \cdot (p_n U_k)}{\sqrt{2 d_k}} + b_{n-m}
 
     Content–content and position–position stay, with separate projections; both cross terms are
     dropped. Ke et al., 2021, arXiv:2006.15595, section 3.1. (Section 3.2, which treats the first
     token apart, is not done here.)
 
     Args:
-        q: content queries :math:`W_q x`, ``(..., q_len, head_dim)``.
-        k: content keys :math:`W_k x`, ``(..., k_len, head_dim)``.
-        position_q: position queries :math:`U_q p`, ``(..., q_len, head_dim)``.
-        position_k: position keys :math:`U_k p`, ``(..., k_len, head_dim)``.
+        q: content queries :math:`x W_q`, ``(..., q_len, head_dim)``.
+        k: content keys :math:`x W_k`, ``(..., k_len, head_dim)``.
+        position_q: position queries :math:`p U_q`, ``(..., q_len, head_dim)``.
+        position_k: position keys :math:`p U_k`, ``(..., k_len, head_dim)``.
         bias: :math:`b_{n-m}` as in T5, ``(..., q_len, k_len)``; without it this is TUPE-A, with it
             TUPE-R.
 
@@ -429,6 +451,11 @@ def tupe_scores(
     position = position_q @ position_k.transpose(-2, -1)
     scores = (content + position) / math.sqrt(2 * q.shape[-1])
     return scores if bias is None else scores + bias
+
+
+def _check_integers(name: str, positions: Tensor) -> None:
+    if positions.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"{name} must be int32 or int64, got {positions.dtype}")
 
 
 def _clipped_rows(table: Tensor, relative_position: Tensor, width: int) -> Tensor:

@@ -13,7 +13,8 @@ angle that grows with the position. A dot product then depends on n − m alone
 
 Conventions:
 
-- Vectors are columns, and positive positions turn counter-clockwise. The shift matrix of
+- Vectors are columns, and positive positions turn counter-clockwise. A row, as a tensor holds it,
+  is turned by the transpose: :math:`q_m R_m^\top`. The shift matrix of
   :mod:`lib.sinusoidal` is the transpose.
 - Frequencies :math:`\theta_i = \text{base}^{-2i/\text{dim}}` are those of chapter 03, in
   float64: an angle is position × frequency, and an error of the frequency grows with the
@@ -70,14 +71,17 @@ class RopeScaling:
 
 @dataclass(frozen=True)
 class LinearScaling(RopeScaling):
-    """Position interpolation: every frequency divided by ``factor`` (arXiv:2306.15595)."""
+    """Position interpolation: every frequency divided by ``factor`` (``eq-rope-interpolation``).
+
+    arXiv:2306.15595.
+    """
 
 
 @dataclass(frozen=True)
 class NTKScaling(RopeScaling):
     """NTK-aware: a larger base slows the slowest pair down by ``factor``, the fastest not at all.
 
-    arXiv:2309.00071, section 3.1.
+    This is ``eq-rope-ntk`` of chapter 05; arXiv:2309.00071, section 3.1.
     """
 
 
@@ -107,7 +111,9 @@ class DynamicNTKScaling(RopeScaling):
 
 @dataclass(frozen=True)
 class YarnScaling(RopeScaling):
-    """YaRN: interpolate slow pairs, leave fast pairs, blend between (arXiv:2309.00071, 3.2-3.4).
+    """YaRN: interpolate slow pairs, leave fast pairs, blend between (``eq-rope-yarn``).
+
+    arXiv:2309.00071, sections 3.2 to 3.4.
 
     Attributes:
         original_max_len: the training length.
@@ -133,7 +139,7 @@ class YarnScaling(RopeScaling):
 
     @property
     def attention_factor(self) -> float:
-        """0.1 ln(factor) + 1: its square multiplies the scores (arXiv:2309.00071, section 3.4)."""
+        """0.1 ln(factor) + 1: its square multiplies the scores (``eq-rope-temperature``)."""
         return 0.1 * math.log(self.factor) + 1.0
 
 
@@ -216,7 +222,8 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
         Shape and dtype of ``x``; worked out in float32 or wider.
 
     Raises:
-        ValueError: if the layout is unknown, or the tables do not fit ``x``.
+        ValueError: if ``x`` is not floating point, the layout is unknown, or the tables do not
+            fit ``x``.
 
     Example:
         A quarter of a turn:
@@ -225,6 +232,8 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
         >>> apply_rope(torch.tensor([[3.0, 5.0]]), cos, sin)
         tensor([[-5.,  3.]])
     """
+    if not x.is_floating_point():
+        raise ValueError(f"x must be floating point, got {x.dtype}: a turn would be cut to it")
     check_layout(layout)
     table = (*cos.shape[:-1], 2 * cos.shape[-1])  # one column per component
     if cos.shape != sin.shape or table[-1] != x.shape[-1] or not broadcasts_to(table, x.shape):

@@ -36,7 +36,8 @@ class Stack(nn.Module):
         **block: everything else that :class:`lib.block.Block` takes.
 
     Raises:
-        ValueError: if a size is below 1 or an option is unknown.
+        ValueError: if a size is below 1, an option is unknown, or the position scheme was made
+            for another size.
     """
 
     def __init__(
@@ -70,6 +71,15 @@ class Stack(nn.Module):
             Block(d_model, n_heads, norm=norm, norm_eps=norm_eps, dropout=dropout, **block)
             for _ in range(n_layers)
         )
+        head_dim = self.blocks[0].self_attention.head_dim
+        sizes = {"d_model": d_model, "n_heads": n_heads, "head_dim": head_dim}
+        for name, size in sizes.items():
+            made_for = getattr(self.position, name, size)
+            if made_for != size:  # one head's bias would be spread over all heads
+                raise ValueError(
+                    f"{type(position).__name__} was made for {name}={made_for}, but the model has "
+                    f"{name}={size}"
+                )
         make_norm = choose("norm", norm, NORMS)
         self.embedding_norm = make_norm(d_model, eps=norm_eps) if embedding_norm else None
         # Post-norm blocks end with a norm already.

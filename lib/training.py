@@ -79,8 +79,10 @@ def sequence_loss(logits: Tensor, targets: Tensor, *, mask: Tensor | None = None
             f"logits {tuple(logits.shape)} and targets {tuple(targets.shape)} do not fit: need "
             "(batch, length, vocab_size) and (batch, length)"
         )
+    if targets.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"targets must be int32 or int64, got {targets.dtype}")
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    losses = F.cross_entropy(wide.flatten(0, 1), targets.flatten(), reduction="none")
+    losses = F.cross_entropy(wide.flatten(0, 1), targets.flatten().long(), reduction="none")
     if mask is None:
         return losses.mean()
     if mask.dtype != torch.bool or mask.shape != targets.shape:

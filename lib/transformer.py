@@ -151,7 +151,7 @@ class Decoder(Stack):
                     weights,
                     state,
                 )
-            except Exception:
+            except BaseException:  # an interrupted cell, too, must not leave half a token
                 state.truncate(before)
                 raise
         return (x, weights) if return_weights else x

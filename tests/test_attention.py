@@ -15,6 +15,7 @@ from lib.attention import (
     scaled_dot_product_attention,
     split_heads,
 )
+from lib.kv_cache import KVCache
 from lib.position import Position
 
 F64 = torch.float64
@@ -507,11 +508,33 @@ def test_bad_tensors_are_refused(case, return_weights):
             ),
             "cross-attention takes no position .* position=Position and cache=NoneType",
         ),
+        (lambda: MultiHeadAttention(6, 2)(torch.ones(1, 3, 5)), r"x has shape \(1, 3, 5\).* 6\)"),
+        (
+            lambda: MultiHeadAttention(6, 2, context_dim=4)(torch.ones(1, 3, 6)),
+            r"context has shape \(1, 3, 6\), need \(batch, length, 4\)",
+        ),
+        (
+            lambda: MultiHeadAttention(6, 2)(
+                torch.ones(1, 3, 6),
+                torch.ones(1, 5, 6),
+                keys_values=(torch.ones(1, 2, 4, 3), torch.ones(1, 2, 4, 3)),
+            ),
+            "the context or its keys_values, got both",
+        ),
     ],
 )
 def test_bad_calls_are_refused(call, match):
     with pytest.raises(ValueError, match=match):
         call()
+
+
+def test_a_refused_mask_leaves_the_cache_as_it_was():
+    layer, cache = MultiHeadAttention(6, 2), KVCache(1, 2, 5, 3)
+    with torch.no_grad():
+        layer(torch.ones(1, 3, 6), cache=cache)
+        with pytest.raises(ValueError, match=r"mask of shape \(1, 3\) .* \(1, 2, 1, 4\)"):
+            layer(torch.ones(1, 1, 6), cache=cache, mask=torch.ones(1, 3) > 0)
+    assert cache.length == 3
 
 
 # --- dtypes and devices

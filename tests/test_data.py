@@ -154,6 +154,13 @@ def test_pairs_are_split_without_overlap_and_repeatably():
     assert [len(x) for x in (numeral_pairs(1).train, numeral_pairs(1).valid)] == [1, 1]
 
 
+def test_an_element_of_the_split_is_a_number():
+    pairs = numeral_pairs(99)
+    for n in pairs.train[:5]:
+        assert pairs.encode_source(n) == pairs.encode_source(n.item())
+        assert pairs.encode_target(n) == pairs.encode_target(n.item())
+
+
 def test_pairs_encode_and_decode():
     pairs = numeral_pairs()
     assert pairs.source.decode(pairs.encode_source(321)) == list("三百二十一")
@@ -247,6 +254,8 @@ def test_padding_on_both_sides():
         (lambda: numeral_pairs(9, valid_share=1.0), "got 9 and 1.0"),
         (lambda: Vocabulary("aba"), r"listed twice: \['a'\]"),
         (lambda: Vocabulary("ab").encode("ac"), "'c' is none of the 2 symbols"),
+        (lambda: Vocabulary("ab").decode([0, 2]), "the numbers 0 to 1, got 2"),
+        (lambda: Vocabulary("ab").decode([-1]), "the numbers 0 to 1, got -1"),
         (lambda: pad([]), r"got lengths \[\]"),
         (lambda: pad([[1], []]), r"got lengths \[1, 0\]"),
         (lambda: pad([[1]], side="top"), "left or right, got 'top'"),

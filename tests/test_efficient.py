@@ -149,6 +149,8 @@ def test_linformer_errors():
         linformer_attention(query, key, value, make(3, 8), make(3, 9))
     with pytest.raises(ValueError, match=r"\(3, 9\) and value_projection \(3, 8\) need 9 columns"):
         linformer_attention(query, key, value, make(3, 9), make(3, 8))
+    with pytest.raises(ValueError, match=r"key_projection is torch\.float32 .* key is .*64"):
+        linformer_attention(query, key, value, make(3, 9).float(), make(3, 9))
     with pytest.raises(ValueError, match="rank 3 but value_projection has rank 1"):
         linformer_attention(query, key, value, make(3, 9), make(1, 9))
 

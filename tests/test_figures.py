@@ -144,6 +144,7 @@ def test_cells_hold_their_numbers():
     assert written(ax) == ["1.2", "−∞", "−0.5", "0.0"]
     assert [each.get_position() for each in ax.texts] == [(0, 0), (1, 0), (0, 1), (1, 1)]
     assert written(figures.heatmap(torch.zeros(2, 2), value_format=None)) == []
+    assert written(figures.heatmap(torch.tensor([[0.5, 1.0]]).bfloat16())) == ["0.50", "1.00"]
 
 
 def test_nothing_finite():

@@ -1,5 +1,7 @@
 """Tests of :mod:`lib.generation`; that caching changes nothing is in ``test_schemes.py`` too."""
 
+import math
+
 import pytest
 import torch
 
@@ -156,6 +158,11 @@ def test_decoding_is_in_evaluation_mode_and_without_gradients():
     with pytest.raises(ValueError, match="tokens go from 9 to 9"):
         generate(model.train(), prompt * 0 + 9, 8)
     assert model.training  # an error leaves the mode alone too
+    model.blocks[0].eval()
+    generate(model, prompt, 1)
+    assert model.training  # nor are its parts' modes changed
+    assert model.blocks[1].training
+    assert not any(module.training for module in model.blocks[0].modules())
 
 
 # --- errors
@@ -171,6 +178,7 @@ def test_bad_calls_are_refused():
         (lambda: generate(lm, prompt[:, :0], 2), r"at least 1, got \(2, 0\)"),
         (lambda: generate(lm, prompt, 0), "max_new_tokens must be at least 1, got 0"),
         (lambda: generate(lm, prompt, 2, temperature=-1.0), "0 or more, got -1.0"),
+        (lambda: generate(lm, prompt, 2, temperature=math.nan), "0 or more, got nan"),
         (lambda: generate(lm, prompt.float(), 2), "got torch.float32"),
         (lambda: generate(lm, prompt, 2, encoder_input=source), "LanguageModel takes no enc"),
         (lambda: generate(lm, prompt, 2, encoder_mask=source > 0), "encoder_mask .* no encoder_"),

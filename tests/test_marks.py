@@ -121,6 +121,15 @@ def test_outline_holds_ticks_and_labels():
     assert (left + width, top + height) < (480, 300 - 40)  # room for ticks and label
 
 
+def test_a_limit_may_be_a_tensor_and_all_may_be_zero():
+    place = Axes(x=(-0.5, 1.5), y=(0.5, -0.5))
+    matrix = torch.tensor([[0.5, 2.0]])
+    assert place.cells(matrix, limit=matrix.abs().max()) == place.cells(matrix, limit=2.0)
+    nothing = torch.zeros(1, 2)
+    cells = place.cells(nothing, limit=nothing.abs().max(), value_format=None)
+    assert [cell.attributes["fill-opacity"] for cell in cells] == [0, 0]
+
+
 def test_minus():
     assert minus("-1 and (-.5) to -∞") == "−1 and (−.5) to −∞"
     assert minus("pre-2 2-3 well-known a - b") == "pre-2 2-3 well-known a - b"
@@ -140,6 +149,10 @@ def test_minus():
         (
             lambda: Axes(x=(-0.5, 1.5), y=(0.5, -0.5)).cells([[0.5, 3]], limit=2),
             r"cell \(0, 1\) is 3, beyond limit=2",
+        ),
+        (
+            lambda: Axes(x=(-0.5, 1.5), y=(0.5, -0.5)).cells([[0, 3]], limit=0),
+            r"cell \(0, 1\) is 3, beyond limit=0",
         ),
     ],
 )

@@ -365,6 +365,13 @@ def test_mistakes_are_refused_when_a_scheme_is_made(create, message):
         create()
 
 
+def test_rotary_refuses_heads_of_another_width():
+    position, q = RotaryPosition(6, rotary_dim=2), make(1, 2, 3, 8)
+    prepared = position.prepare(torch.arange(3)[None], torch.arange(3)[None])
+    with pytest.raises(ValueError, match=r"head_dim=6, got queries of shape \(1, 2, 3, 8\)"):
+        position.transform(q, q, prepared)
+
+
 # Dtypes and devices
 
 

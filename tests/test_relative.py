@@ -116,9 +116,21 @@ def test_four_terms_sum_to_the_score_and_are_told_apart():
                 assert [term[b, m, n].item() for term in terms] == pytest.approx(expected)
 
 
+def test_positions_must_be_integers():
+    whole, half = torch.tensor([3]), torch.tensor([2.5])
+    with pytest.raises(ValueError, match=r"k_positions must be int32 or int64, got torch\.float32"):
+        relative_positions(whole, half)  # would be cut to 2
+    with pytest.raises(ValueError, match="q_positions must be"):
+        relative_positions(half, whole)
+    with pytest.raises(ValueError, match="relative_position must be"):
+        relative_position_bucket(half, bidirectional=True)
+
+
 def test_four_terms_errors():
     with pytest.raises(ValueError, match=r"p \(4, 6\).*share their last dimension"):
         decompose_scores(make(4, 7), make(4, 6), make(3, 7), make(3, 7))
+    with pytest.raises(ValueError, match=r"w_q \(3, 7\) and w_k \(2, 7\) must be"):
+        decompose_scores(make(4, 7), make(4, 7), make(3, 7), make(2, 7))
 
 
 # Shaw
@@ -235,6 +247,14 @@ def test_transformer_xl_shared_positions(q, k, learned):
         transformer_xl_scores(q, k, **learned, **one_row),
         transformer_xl_scores(q, k, **learned, **every_row),
     )
+
+
+@pytest.mark.parametrize("name", ["w_r", "u", "v"])
+def test_transformer_xl_refuses_parameters_of_other_heads(q, k, learned, name):
+    tables = transformer_xl_tables(Q_POSITIONS[:, None], K_POSITIONS[:, None], ENCODING_DIM)
+    one_head = {**learned, name: learned[name][:1]}  # would be spread over all heads
+    with pytest.raises(ValueError, match=r"the queries' \(heads, head_dim\) = \(3, 6\)"):
+        transformer_xl_bias(q, k, **one_head, tables=tables)
 
 
 def test_transformer_xl_errors(q, k, learned):

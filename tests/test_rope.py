@@ -265,6 +265,8 @@ def test_mixed_layouts_are_right_at_position_0_only():
 def test_caller_errors():
     x = make(LENGTH, DIM)
     cos, sin = tables(POSITIONS[0], rope_frequencies(DIM))
+    with pytest.raises(ValueError, match=r"floating point, got torch\.int64"):
+        apply_rope(torch.ones(5, 12).long(), cos, sin)
     with pytest.raises(ValueError, match='"interleaved" or "half", got \'pairs\''):
         apply_rope(x, cos, sin, layout="pairs")
     with pytest.raises(ValueError, match="'neox'"):

@@ -62,6 +62,11 @@ def test_loss_of_half_precision_is_computed_wide():
     assert loss.item() == pytest.approx(math.log(1000), rel=1e-6)
 
 
+def test_loss_takes_int32_targets_as_models_take_int32_tokens():
+    logits, targets = torch.randn(2, 3, 5), torch.tensor([[0, 4, 2], [1, 1, 3]])
+    assert sequence_loss(logits, targets.int()) == sequence_loss(logits, targets)
+
+
 # --- rates
 
 
@@ -183,6 +188,10 @@ def test_a_small_model_learns_a_small_text():
                 torch.ones(2, 3, 4), torch.ones(2, 3).long(), mask=torch.ones(3) > 0
             ),
             r"of shape \(2, 3\), got torch.bool of shape \(3,\)",
+        ),
+        (
+            lambda: sequence_loss(torch.zeros(2, 3, 5), torch.zeros(2, 3)),
+            r"targets must be int32 or int64, got torch\.float32",
         ),
         (lambda: inverse_sqrt_rate(0, d_model=4, warmup=3), "got 0, 4, 3"),
         (lambda: warmup_cosine(1, warmup=5, total=5), "warmup=5, total=5"),

@@ -9,7 +9,16 @@ import torch
 from torch.nn import functional as F
 
 from lib.norms import LayerNorm, RMSNorm, layer_norm
-from lib.position import LearnedPosition, Position, RotaryPosition
+from lib.position import (
+    AlibiPosition,
+    LearnedPosition,
+    Position,
+    RotaryPosition,
+    ShawPosition,
+    SinusoidalPosition,
+    T5Position,
+    TransformerXLPosition,
+)
 from lib.transformer import Block, Decoder, Encoder, FeedForward, LanguageModel, Seq2Seq
 
 F64 = torch.float64
@@ -340,6 +349,23 @@ def test_a_failure_inside_a_layer_leaves_the_state_as_it_was():
     assert [cache.length for cache in state.caches] == [3, 3]
 
 
+def test_an_interrupt_inside_a_layer_leaves_the_state_as_it_was():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    model = make_lm()
+    state = model.decode_state(2, 5)
+    with torch.no_grad():
+        model(make_tokens(2, 3), state=state)
+        hook = model.blocks[1].register_forward_pre_hook(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model(make_tokens(2, 1), state=state)
+        hook.remove()
+        assert [state.length, *(cache.length for cache in state.caches)] == [3, 3, 3]
+        model(make_tokens(2, 1), state=state)
+    assert [state.length, *(cache.length for cache in state.caches)] == [4, 4, 4]
+
+
 def test_counted_positions_out_of_reach_are_refused():
     model = make_lm(position=LearnedPosition(4, 12))
     encoder = Encoder(11, 12, 1, 3, position=LearnedPosition(4, 12))
@@ -398,12 +424,43 @@ def test_bad_contexts_and_states_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("position", "match"),
+    [
+        (LearnedPosition(50, 1), "LearnedPosition was made for d_model=1, but .* d_model=12"),
+        (SinusoidalPosition(2), "d_model=2, but the model has d_model=12"),
+        (ShawPosition(1, max_distance=2), "head_dim=1, but the model has head_dim=4"),
+        (TransformerXLPosition(1, 4), "n_heads=1, but the model has n_heads=3"),
+        (TransformerXLPosition(3, 2), "head_dim=2, but the model has head_dim=4"),
+        (T5Position(1, bidirectional=False), "n_heads=1, but the model has n_heads=3"),
+        (RotaryPosition(2), "head_dim=2, but the model has head_dim=4"),
+        (AlibiPosition(1), "n_heads=1, but the model has n_heads=3"),
+    ],
+)
+def test_a_scheme_made_for_another_size_is_refused(position, match):
+    with pytest.raises(ValueError, match=match):
+        LanguageModel(11, 12, 2, 3, position=position)
+
+
+@pytest.mark.parametrize(
     ("call", "match"),
     [
         (lambda: FeedForward(4, activation="tanh"), "one of relu, gelu, swiglu, got 'tanh'"),
         (lambda: Block(4, 2, norm="batch"), "norm must be one of layer, rms, got 'batch'"),
         (lambda: Block(4, 2, norm_placement="mid"), "one of pre, post, got 'mid'"),
         (lambda: Block(5, 2), "d_model=5 does not divide into n_heads=2"),
+        # without a context, cross-attention would be self-attention without a mask
+        (
+            lambda: Block(4, 2, cross_attention=True)(torch.ones(1, 3, 4)),
+            "made with cross_attention=True, but no context is given",
+        ),
+        (
+            lambda: Block(4, 2)(torch.ones(1, 3, 4), context=torch.ones(1, 5, 4)),
+            "made with cross_attention=False, but a context is given",
+        ),
+        (
+            lambda: Encoder(3, 4, 1, 2, cross_attention=True)(torch.ones(1, 2).long()),
+            "made with cross_attention=True, but no context is given",
+        ),
         (lambda: Encoder(0, 4, 1, 2), "at least 1, got vocab_size=0"),
         (lambda: Encoder(3, 4, 0, 2), "n_layers=0"),
         (
