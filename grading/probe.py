@@ -2,8 +2,10 @@
 
 import contextlib
 import hashlib
+import linecache
 import math
 import sys
+import traceback
 
 import torch
 
@@ -34,22 +36,22 @@ class Probe:
         """Decorate a test so that it runs at once and says what was tried, passed or not.
 
         What the answer writes to stderr, a warning for instance, is shown as ordinary output:
-        nbgrader gives no points for a cell with stderr, however right its result.
+        nbgrader gives no points for a cell with stderr, however right its result. In a notebook a
+        failure shows its message alone: the code of these tools would only stand in the way.
         """
 
         def run(test):
             try:
                 with contextlib.redirect_stderr(sys.stdout):
                     test()
-            except AssertionError as problem:
-                raise AssertionError(f"Tried: {tried}.\n{problem}") from None
-            except NotImplementedError as problem:
-                if not str(problem):  # nothing has been filled in yet
-                    raise
-                raise AssertionError(f"Tried: {tried}.\nIt raised {problem!r}") from problem
             except Exception as problem:
-                what = f"{type(problem).__name__}: {problem}"
-                raise AssertionError(f"Tried: {tried}.\nIt raised {what}") from problem
+                if isinstance(problem, NotImplementedError) and not str(problem):
+                    *_, (frame, _) = traceback.walk_tb(problem.__traceback__)
+                    self._show(problem, f"Nothing filled in yet in `{frame.f_code.co_name}`.")
+                    raise
+                said = AssertionError(f"Tried: {tried}.\n{self._said(problem, test)}")
+                self._show(said, f"AssertionError: {said}")
+                raise said from problem
             print(f"Passed: {tried}.")
 
         return run
@@ -132,6 +134,29 @@ class Probe:
 
     # --- inside
 
+    def _show(self, problem, text):
+        """Let IPython print this text where an exception's traceback would stand."""
+        problem._render_traceback_ = lambda: [text]
+
+    def _said(self, problem, test):
+        """What a failing test says: its message, or what the answer raised, and in which line."""
+        ours = {test.__code__.co_filename, Probe.check.__code__.co_filename}
+        lines = [
+            (frame.f_code, line)
+            for frame, line in traceback.walk_tb(problem.__traceback__)
+            if frame.f_globals is test.__globals__ and frame.f_code.co_filename not in ours
+        ]
+        if isinstance(problem, AssertionError) and not lines:
+            return str(problem)
+        text = f"It raised {type(problem).__name__}: {problem}".removesuffix(": ")
+        if lines:
+            code, line = lines[-1]
+            source = linecache.getline(code.co_filename, line).strip()
+            text += f"\nin line {line} of the cell, in `{code.co_name}`: {source}"
+        if any(word in str(problem) for word in ("shape", "size", "imension")):
+            text += "\nPrint the .shape of each tensor and compare with the docstring."
+        return text
+
     def _copy(self, value):
         return value.clone() if isinstance(value, torch.Tensor) else value
 
@@ -191,8 +216,9 @@ class Probe:
         index, a, e = off[0]
         where = f" at {list(index)}" if index else ""
         text = f"{name}{where}: got {self._short(a)}, expected {self._short(e)}"
-        if self._short(a) == self._short(e):
-            text += f" (they differ by {abs(a - e):.1e}, more than rounding explains)"
+        if type(a) is type(e) is float and math.isclose(a, e, rel_tol=1e-6):
+            why = ": has a float32 number come in, or something small been added?"
+            text += f" (they differ by {abs(a - e):.1e}{why if tolerance else ''})"
         return text + (f"; {len(off)} of {total} entries are off" if total > 1 else "")
 
     def _short(self, value):

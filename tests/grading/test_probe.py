@@ -1,10 +1,12 @@
 """The tools of the tests: what they find equal, what they find different, and what they say."""
 
+import linecache
 import math
 import sys
 
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 
 from grading.probe import Probe, probe
 
@@ -55,7 +57,7 @@ def test_close_accepts(actual, expected):
         ("word", "words", "'word', expected 'words'"),
         ((1, 2), (1, 3), "part 1 of the result: got 2, expected 3"),
         ((1,), (1, 3), "a tuple of 1, expected a tuple of 2"),
-        (1.0, 1.0 + 1e-8, "they differ by 1.0e-08"),
+        (1.0, 1.0 + 1e-8, "they differ by 1.0e-08: has a float32 number come in"),
     ],
 )
 def test_close_refuses_and_says_why(actual, expected, message):
@@ -81,7 +83,7 @@ def test_replaced_comparisons_of_torch_change_nothing(monkeypatch):
 
 def test_equal_allows_no_tolerance():
     probe.equal(torch.tensor([True, False]), torch.tensor([True, False]))
-    with pytest.raises(AssertionError, match="they differ by"):
+    with pytest.raises(AssertionError, match=r"\(they differ by 1.1e-15\)$"):
         probe.equal(1.0, 1.0 + 1e-15)
 
 
@@ -119,6 +121,45 @@ def test_check_leaves_what_is_not_written_as_it_is():
 
     with pytest.raises(AssertionError, match=r"Tried: half.\nIt raised NotImpl.*no such kernel"):
         probe.check("half")(unknown)
+
+
+def cell(source):
+    """The functions of a cell that IPython has run: lines of it can be found by its file name."""
+    name = "cell-1.py"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    exec(compile(source, name, "exec"), globals(), space := {})
+    return space
+
+
+def test_check_names_the_line_of_the_answer_that_failed():
+    answer = cell("def answer(x):\n    return x @ x  # here\n")["answer"]
+    with pytest.raises(AssertionError) as found:
+        probe.check("a product")(lambda: answer(torch.ones(2, 3)))
+    first, second, third, fourth = str(found.value).splitlines()
+    assert first == "Tried: a product."
+    assert second.startswith("It raised RuntimeError: mat1 and mat2 shapes")
+    assert third == "in line 2 of the cell, in `answer`: return x @ x  # here"
+    assert fourth.startswith("Print the .shape of each tensor")
+
+
+def test_check_takes_an_assertion_of_the_answer_for_an_error_of_the_answer():
+    answer = cell("def answer(x):\n    assert x > 2\n")["answer"]
+    with pytest.raises(AssertionError, match=r"raised AssertionError\nin line 2 .*: assert x > 2$"):
+        probe.check("one")(lambda: answer(1))
+
+
+def test_a_notebook_shows_the_message_alone():
+    shell = InteractiveShell()
+    shell.user_ns["probe"] = probe
+    shown = []
+    shell._showtraceback = lambda kind, problem, lines: shown.append((kind, lines))
+    blank = "def blank():\n    raise NotImplementedError()\n"
+    shell.run_cell("@probe.check('one')\ndef test():\n    probe.close(1, 2)\n")
+    shell.run_cell(f"{blank}\n@probe.check('one')\ndef test():\n    blank()\n")
+    assert shown == [
+        (AssertionError, ["AssertionError: Tried: one.\nthe result: got 1, expected 2"]),
+        (NotImplementedError, ["Nothing filled in yet in `blank`."]),
+    ]
 
 
 def test_check_shows_stderr_as_ordinary_output(capsys):
