@@ -58,7 +58,16 @@ def generate(
     Raises:
         ValueError: if an argument does not fit the model, or the positions do not reach.
     """
-    _check(model, prompt, max_new_tokens, prompt_mask, encoder_input, encoder_mask, temperature)
+    _check(
+        model,
+        prompt,
+        max_new_tokens,
+        prompt_mask,
+        encoder_input,
+        encoder_mask,
+        end_token,
+        temperature,
+    )
     modes = {module: module.training for module in model.modules()}  # parts may differ
     model.eval()
     try:
@@ -102,10 +111,14 @@ def pick_token(
     Returns:
         ``(batch,)``.
 
+    Raises:
+        ValueError: if the temperature is negative or no number.
+
     Example:
         >>> pick_token(torch.tensor([[0.1, 2.0, -1.0]]))
         tensor([1])
     """
+    check_temperature(temperature)
     if temperature == 0:
         return logits.argmax(dim=-1)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -152,8 +165,14 @@ def _loop(
     return new[:, : min(new.shape[1], int((new != end_token).sum(dim=1).max()) + 1)]
 
 
+def check_temperature(temperature: float) -> None:
+    """Refuse a temperature that is negative or no number."""
+    if not temperature >= 0:  # a NaN, too
+        raise ValueError(f"temperature must be 0 or more, got {temperature}")
+
+
 def _check(
-    model, prompt, max_new_tokens, prompt_mask, encoder_input, encoder_mask, temperature
+    model, prompt, max_new_tokens, prompt_mask, encoder_input, encoder_mask, end_token, temperature
 ) -> None:
     if prompt.dim() != 2 or 0 in prompt.shape:
         raise ValueError(
@@ -161,9 +180,15 @@ def _check(
         )
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    if not temperature >= 0:  # a NaN, too
-        raise ValueError(f"temperature must be 0 or more, got {temperature}")
+    check_temperature(temperature)
     is_seq2seq = isinstance(model, Seq2Seq)
+    decoder = model.decoder if is_seq2seq else model
+    vocab_size = decoder.output.out_features
+    if end_token is not None and not 0 <= end_token < vocab_size:
+        raise ValueError(
+            f"end_token={end_token} is not among the {vocab_size} tokens of the model: "
+            "no row would ever end"
+        )
     if is_seq2seq != (encoder_input is not None):
         raise ValueError(
             f"{type(model).__name__} {'needs' if is_seq2seq else 'takes no'} encoder_input"
@@ -188,7 +213,7 @@ def _check(
                 f"got {prompt_mask.int().tolist()}: move the padding to the left"
             )
         longest = int(real.sum(dim=1).max())
-    position = (model.decoder if is_seq2seq else model).position
+    position = decoder.position
     if position.max_len is not None and longest + max_new_tokens - 1 > position.max_len:
         raise ValueError(
             f"{longest} prompt tokens and max_new_tokens={max_new_tokens} need "

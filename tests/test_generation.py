@@ -230,3 +230,15 @@ def test_the_loop_does_not_wait_for_the_gpu():
         generate(model, prompt, 40, temperature=1.0)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("end_token", [-1, VOCAB])
+def test_a_row_that_could_never_end_is_refused(end_token):
+    with pytest.raises(ValueError, match=f"end_token={end_token} is not among the {VOCAB} tokens"):
+        generate(make_lm(), torch.tensor([[1]]), 2, end_token=end_token)
+
+
+@pytest.mark.parametrize("temperature", [-0.5, math.nan])
+def test_a_temperature_below_zero_is_refused(temperature):
+    with pytest.raises(ValueError, match=f"temperature must be 0 or more, got {temperature}"):
+        pick_token(torch.zeros(2, 3), temperature=temperature)

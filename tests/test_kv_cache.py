@@ -251,3 +251,12 @@ def test_on_a_gpu():
     with pytest.raises(ValueError, match="k is on cpu but the cache is on cuda"):
         state.caches[0].update(k, v)
     assert state.caches[0].update(k.cuda(), v.cuda())[0].is_cuda
+
+
+@pytest.mark.parametrize(
+    ("length", "n_layers", "message"),
+    [(-1, 2, "got length=-1"), (3, 0, "length=3, n_layers=0")],
+)
+def test_bytes_of_no_cache_are_refused(length, n_layers, message):
+    with pytest.raises(ValueError, match=message):
+        kv_cache_bytes(length, n_layers=n_layers, n_kv_heads=3, head_dim=5)
