@@ -55,7 +55,7 @@ def kv_cache_bytes(
         The number of bytes.
 
     Raises:
-        ValueError: if the length is negative, or a size below 1.
+        ValueError: if the length or a size is negative.
 
     Example:
         Llama 2 7B: 32 layers, 32 heads of 128, half precision, 4096 tokens: 2 GiB per row.
@@ -64,11 +64,11 @@ def kv_cache_bytes(
         2.0
     """
     value_dim = head_dim if value_dim is None else value_dim
-    if length < 0 or min(n_layers, n_kv_heads, head_dim, value_dim, batch_size) < 1:
+    if min(length, n_layers, n_kv_heads, head_dim, value_dim, batch_size) < 0:
         raise ValueError(
-            f"length cannot be negative and every size must be at least 1, got length={length}, "
-            f"n_layers={n_layers}, n_kv_heads={n_kv_heads}, head_dim={head_dim}, "
-            f"value_dim={value_dim}, batch_size={batch_size}"
+            f"no size can be negative, got length={length}, n_layers={n_layers}, "
+            f"n_kv_heads={n_kv_heads}, head_dim={head_dim}, value_dim={value_dim}, "
+            f"batch_size={batch_size}"
         )
     numbers = batch_size * n_layers * n_kv_heads * length * (head_dim + value_dim)
     return numbers * dtype.itemsize

@@ -255,7 +255,7 @@ def test_on_a_gpu():
 
 @pytest.mark.parametrize(
     ("length", "n_layers", "message"),
-    [(-1, 2, "got length=-1"), (3, 0, "length=3, n_layers=0")],
+    [(-1, 2, "got length=-1"), (3, -4, "length=3, n_layers=-4")],
 )
 def test_bytes_of_no_cache_are_refused(length, n_layers, message):
     with pytest.raises(ValueError, match=message):
