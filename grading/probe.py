@@ -198,12 +198,12 @@ class Probe:
         """Compare numbers in nested lists, in plain Python; describe the first that is off."""
         off = []
         total = 0
-        todo = [((), actual, expected)]
-        while todo:
-            index, a, e = todo.pop()
+        waiting = [((), actual, expected)]
+        while waiting:
+            index, a, e = waiting.pop()
             if isinstance(e, list):
                 pairs = list(enumerate(zip(a, e, strict=True)))
-                todo += [((*index, i), *pair) for i, pair in reversed(pairs)]
+                waiting += [((*index, i), *pair) for i, pair in reversed(pairs)]
                 continue
             total += 1
             if a == e:
