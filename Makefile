@@ -8,7 +8,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book lab test test-long lint library course nbval answers grading browser \
-        exercises grade bench lock clean
+        exercises grade bench results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -52,6 +52,9 @@ browser:  ## the built site in headless Chromium
 # --- measure
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
 	@for name in memory operators decoding growth; do $(PY) -m benchmarks.$$name && echo || exit 1; done
+
+results: .env-all  ## train the grids that chapters 07 and 08 draw from, where code or settings changed (FORCE=1: all)
+	@$(PY) -m benchmarks.record $(if $(FORCE),--force)
 
 # --- keep house
 lock: .env-all  ## write requirements.lock anew from pyproject.toml (looks for newer versions)

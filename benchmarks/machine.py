@@ -25,16 +25,21 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
+def commit() -> str:
+    """The commit that is checked out, short; "unknown" outside a repository."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    )
+    return found.stdout.strip() or "unknown"
+
+
 def describe() -> str:
     """One line: where, how busy it is, with what, when, on which commit."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
     return (
         f"{processor()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}), "
         f"{torch.get_num_threads()} threads, Python {platform.python_version()}, "
         f"torch {torch.__version__}, {datetime.date.today().isoformat()}, "
-        f"commit {commit or 'unknown'}"
+        f"commit {commit()}"
     )
 
 

@@ -14,7 +14,6 @@ A chapter that fails is not cached: every later build runs it, and fails, until 
 """
 
 import argparse
-import ast
 import asyncio
 import errno
 import fcntl
@@ -40,6 +39,8 @@ from jupyter_cache.base import CacheBundleIn
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
+from tools.imports import closure
+
 ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 2  # chapters that run at the same time
 HEARTBEAT = 10.0  # seconds between two signs of life
@@ -55,49 +56,6 @@ def say(text: str) -> None:
 
 
 # --- what a chapter depends on
-
-
-def module_files(name: str, package: Path) -> list[Path]:
-    """The files that importing ``lib.a.b`` runs: the module and the packages above it."""
-    found, place = [], package.parent
-    for part in name.split("."):
-        place = place / part
-        for candidate in (place.with_suffix(".py"), place / "__init__.py"):
-            if candidate.is_file():
-                found.append(candidate)
-    return found
-
-
-def imported(source: str, package: Path, inside: str = "") -> set[Path]:
-    """The files of ``package`` that the source imports itself, wherever the statement stands.
-
-    ``inside`` is the package that the source belongs to, for relative imports.
-    """
-    names = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                above = inside.split(".")[: len(inside.split(".")) - node.level + 1]
-                base = ".".join([*above, base] if base else above)
-            # `from lib import attention` names a module, `from lib.attention import x` does not
-            names.update([base, *(f"{base}.{alias.name}" for alias in node.names)])
-    ours = {name for name in names if name.split(".")[0] == package.name}
-    return {path for name in ours for path in module_files(name, package)}
-
-
-def closure(source: str, package: Path) -> set[Path]:
-    """Every file of ``package`` that runs when the source runs."""
-    found: set[Path] = set()
-    waiting = imported(source, package)
-    while waiting:
-        path = waiting.pop()
-        found.add(path)
-        inside = ".".join(path.parent.relative_to(package.parent).parts)
-        waiting |= imported(path.read_text(encoding="utf-8"), package, inside) - found
-    return found
 
 
 def chapter_key(notebook: nbformat.NotebookNode, root: Path) -> str:

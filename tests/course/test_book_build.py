@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tools import book
+from tools import book, imports
 
 TOC = """format: jb-book
 root: book/index
@@ -126,7 +126,7 @@ def package(tmp_path):
     ],
 )
 def test_closure_follows_imports(package, source, expected):
-    found = book.closure(source, package)
+    found = imports.closure(source, package)
     assert {str(path.relative_to(package))[: -len(".py")] for path in found} == set(
         expected.split()
     )

@@ -1,0 +1,192 @@
+"""Training grids that are too long for a page: run what is missing, keep what still holds.
+
+``make results``, or ``python -m benchmarks.record [NAME ...] [--force] [--only TEXT]``.
+
+An experiment is a module of `lib` with two functions:
+
+- ``arms()``: the grid, a list of settings that JSON can hold, the seed among them;
+- ``run(arm, n_steps=None)``: trains one arm and returns a result that JSON can hold. With
+  ``n_steps`` it stops early (the schedule stays that of the whole run) and evaluates as always.
+
+The record, ``benchmarks/results/NAME.json``, holds for each arm its result after all steps and its
+*opening*, the result after `OPENING` steps. It carries a hash of what the experiment's code does:
+the module and all of `lib` that it imports, without comments and docstrings. When the code has
+changed since, each opening is run again. If it gives the same numbers, the arm is kept, and the
+record says when that was; if not, the arm is trained anew. An arm whose settings changed is
+trained anew, one that left the grid is dropped. Each arm is written as soon as it is done, so an
+interrupted run goes on where it was.
+"""
+
+import argparse
+import concurrent.futures
+import datetime
+import importlib
+import json
+import math
+import multiprocessing
+import os
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from benchmarks.machine import ROOT, commit, processor
+from lib import results
+from tools import imports
+
+EXPERIMENTS: dict[str, str] = {}  # name of the record -> module
+OPENING = 10  # steps
+TOLERANCE = 1e-3  # relative; sums in another order differ by about 1e-6 after the opening
+
+
+def code_hash(name: str) -> str:
+    """A hash of what the experiment's code does now."""
+    return imports.behaviour(imports.closure(f"import {EXPERIMENTS[name]}", ROOT / "lib"))
+
+
+def experiment(name: str):
+    """The experiment's module."""
+    return importlib.import_module(EXPERIMENTS[name])
+
+
+def train(name: str, arm: dict) -> dict:
+    """Run one arm, whole and its opening, on one thread."""
+    torch.set_num_threads(1)
+    opening = experiment(name).run(arm, n_steps=OPENING)
+    start = time.perf_counter()
+    result = experiment(name).run(arm)
+    seconds = round(time.perf_counter() - start, 1)
+    return {
+        "arm": arm,
+        "result": result,
+        "opening": opening,
+        "seconds": seconds,
+        **where_and_when(),
+    }
+
+
+def where_and_when() -> dict:
+    """What an arm is stamped with."""
+    return {
+        "processor": processor(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(),
+    }
+
+
+def replay(name: str, kept: dict) -> list[str]:
+    """Run an arm's opening again; return where it differs from the record, none if nowhere."""
+    torch.set_num_threads(1)
+    now = experiment(name).run(kept["arm"], n_steps=OPENING)
+    return list(differences(kept["opening"], json.loads(json.dumps(now))))
+
+
+def differences(old: object, new: object, at: str = "opening") -> Iterator[str]:
+    """Where two results differ, numbers by more than `TOLERANCE`."""
+    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
+        for key in old:
+            yield from differences(old[key], new[key], f"{at}.{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from differences(*pair, f"{at}[{index}]")
+    elif isinstance(old, float) and isinstance(new, float):
+        same = math.isclose(old, new, rel_tol=TOLERANCE) or (math.isnan(old) and math.isnan(new))
+        if not same:
+            yield f"{at}: {old} in the record, {new} now"
+    elif type(old) is not type(new) or old != new:
+        yield f"{at}: {old!r} in the record, {new!r} now"
+
+
+def read(name: str) -> dict:
+    """The record as it is, or an empty one."""
+    path = results.FOLDER / f"{name}.json"
+    if path.is_file():
+        return results.load(name)
+    return {"experiment": EXPERIMENTS[name], "code": "", "confirmed": "", "arms": []}
+
+
+def write(name: str, record: dict, grid: list[dict]) -> None:
+    """Write the record, arms in the grid's order; never half a file."""
+    place = {json.dumps(arm, sort_keys=True): index for index, arm in enumerate(grid)}
+    record["arms"].sort(key=lambda kept: place[json.dumps(kept["arm"], sort_keys=True)])
+    arms = ",\n".join(" " + json.dumps(kept) for kept in record["arms"])
+    head = json.dumps({key: value for key, value in record.items() if key != "arms"}, indent=1)
+    text = head.removesuffix("\n}") + f',\n "arms": [\n{arms}\n ]\n}}\n'
+    results.FOLDER.mkdir(parents=True, exist_ok=True)
+    path = results.FOLDER / f"{name}.json"
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+
+
+def update(name: str, *, force: bool = False, only: str = "", processes: int = 2) -> None:
+    """Bring one record up to date with the grid and the code.
+
+    Args:
+        name: the record.
+        force: train every arm anew.
+        only: train no arm whose settings lack this text; the rest of the record stays as it is.
+        processes: arms at the same time, one thread each.
+    """
+    grid, record, now = experiment(name).arms(), read(name), code_hash(name)
+    known = [] if force else [kept for kept in record["arms"] if kept["arm"] in grid]
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
+        if record["code"] != now and known:
+            print(f"{name}: the code has changed, {len(known)} openings run again", flush=True)
+            found = list(pool.map(replay, [name] * len(known), known))
+            for kept, different in zip(known, found, strict=True):
+                if different:
+                    print(f"  {kept['arm']}: {different[0]}", flush=True)
+            known = [kept for kept, different in zip(known, found, strict=True) if not different]
+        record |= {
+            "experiment": EXPERIMENTS[name],
+            "code": now,
+            "confirmed": datetime.date.today().isoformat(),
+            "arms": known,
+        }
+        write(name, record, grid)
+        done = [kept["arm"] for kept in known]
+        waiting = [arm for arm in grid if arm not in done and only in json.dumps(arm)]
+        running = [pool.submit(train, name, arm) for arm in waiting]
+        for count, future in enumerate(concurrent.futures.as_completed(running), 1):
+            kept = future.result()
+            record["arms"].append(kept)
+            write(name, record, grid)
+            print(f"{name} {count}/{len(waiting)} {kept['seconds']} s {kept['arm']}", flush=True)
+    print(f"{name}: {len(record['arms'])} of {len(grid)} arms are recorded", flush=True)
+
+
+def problems(name: str) -> list[str]:
+    """What is out of date in a record; nothing is run."""
+    path: Path = results.FOLDER / f"{name}.json"
+    if not path.is_file():
+        return [f"there is no {path.name}"]
+    record, grid = results.load(name), experiment(name).arms()
+    arms = [kept["arm"] for kept in record["arms"]]
+    found = [f"no result for {arm}" for arm in grid if arm not in arms]
+    found += [f"left the grid: {arm}" for arm in arms if arm not in grid]
+    if record["code"] != code_hash(name):
+        found.append("the code has changed since")
+    return [f"{problem}: run `make results`" for problem in found]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"records: {', '.join(EXPERIMENTS) or 'none yet'}")
+    parser.add_argument("--force", action="store_true", help="train every arm anew")
+    parser.add_argument("--only", default="", help="train only arms whose settings hold this text")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    if unknown := set(options.names) - EXPERIMENTS.keys():
+        parser.error(f"unknown {sorted(unknown)}, known are {sorted(EXPERIMENTS)}")
+    for name in options.names or EXPERIMENTS:
+        update(name, force=options.force, only=options.only, processes=options.processes)
+
+
+if __name__ == "__main__":
+    main()

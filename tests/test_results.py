@@ -1,0 +1,164 @@
+"""Recorded runs: reading them, bringing them up to date, and whether they are."""
+
+import json
+import sys
+import types
+
+import pytest
+
+from benchmarks import record
+from lib import results
+from tools import imports
+
+NAMES = sorted(record.EXPERIMENTS)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def toy(folder, monkeypatch):
+    """An experiment of two arms whose result is made by `toy.rule`."""
+    module = types.ModuleType("toy_experiment")
+    module.rule = lambda arm, n_steps: {"loss": arm["seed"] + 1.0 / (n_steps or 100)}
+    module.arms = lambda: [{"seed": 0}, {"seed": 1}]
+    module.ran = []
+
+    def run(arm, n_steps=None):
+        module.ran.append((arm["seed"], n_steps))
+        return module.rule(arm, n_steps)
+
+    module.run = run
+    monkeypatch.setitem(sys.modules, "toy_experiment", module)
+    monkeypatch.setitem(record.EXPERIMENTS, "toy", "toy_experiment")
+    monkeypatch.setattr(record, "code_hash", lambda name: module.code)
+    module.code = "first"
+
+    class Here:  # in place of processes
+        def __init__(self, *args, **options):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *args):
+            pass
+
+        map = staticmethod(map)
+
+        def submit(self, call, *args):
+            future = record.concurrent.futures.Future()
+            future.set_result(call(*args))
+            return future
+
+    monkeypatch.setattr(record.concurrent.futures, "ProcessPoolExecutor", Here)
+    return module
+
+
+def test_a_record_is_read_by_its_name(folder):
+    (folder / "kv_cache_a.json").write_text('{"x": 1}')
+    (folder / "other.json").write_text("{}")
+    assert results.load("kv_cache_a") == {"x": 1}
+    assert results.names("kv_cache*") == ["kv_cache_a"]
+    with pytest.raises(ValueError, match=r"no record 'gone' .* \['kv_cache_a', 'other'\]"):
+        results.load("gone")
+
+
+def test_every_arm_is_trained_once_and_written(toy):
+    record.update("toy")
+    assert record.problems("toy") == []
+    kept = results.load("toy")["arms"]
+    assert [arm["arm"]["seed"] for arm in kept] == [0, 1]
+    assert kept[1]["result"] == {"loss": 1.01}
+    assert kept[1]["opening"] == {"loss": 1.0 + 1.0 / record.OPENING}
+    toy.ran.clear()
+    record.update("toy")
+    assert toy.ran == []
+
+
+def test_changed_code_with_the_same_opening_keeps_the_result(toy):
+    record.update("toy")
+    toy.code = "second"
+    assert record.problems("toy") == ["the code has changed since: run `make results`"]
+    toy.ran.clear()
+    record.update("toy")
+    assert toy.ran == [(0, record.OPENING), (1, record.OPENING)]
+    assert record.problems("toy") == []
+
+
+def test_changed_code_with_another_opening_trains_anew(toy, capsys):
+    record.update("toy")
+    toy.code = "second"
+    toy.rule = lambda arm, n_steps: {
+        "loss": 1.1 if arm["seed"] == 0 else 1.0 + 1.0 / (n_steps or 100)
+    }
+    toy.ran.clear()
+    record.update("toy")
+    assert toy.ran == [(0, 10), (1, 10), (0, 10), (0, None)]
+    assert results.load("toy")["arms"][0]["result"] == {"loss": 1.1}
+
+
+def test_the_grid_decides_which_arms_there_are(toy):
+    record.update("toy")
+    toy.arms = lambda: [{"seed": 1}, {"seed": 2}]
+    assert record.problems("toy") == [
+        "no result for {'seed': 2}: run `make results`",
+        "left the grid: {'seed': 0}: run `make results`",
+    ]
+    record.update("toy")
+    assert [kept["arm"]["seed"] for kept in results.load("toy")["arms"]] == [1, 2]
+
+
+def test_differences_name_the_place_and_both_values():
+    old = {"a": [1.0, 2.0, float("nan")], "b": "x"}
+    assert list(record.differences(old, {"a": [1.0005, 2.0, float("nan")], "b": "x"})) == []
+    found = list(record.differences(old, {"a": [1.0, 2.1, 0.0], "b": "y"}))
+    assert found == [
+        "opening.a[1]: 2.0 in the record, 2.1 now",
+        "opening.a[2]: nan in the record, 0.0 now",
+        "opening.b: 'x' in the record, 'y' now",
+    ]
+    assert list(record.differences([1.0], [1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ('"""Other."""\n\n\ndef f(x):\n    return x + 1\n', True),
+        ('def f(x):\n    """Two,\n    changed."""\n    # why\n    return x + 1\n', True),
+        ("def f(x):\n    return x + 2\n", False),
+        ("def f(y):\n    return x + 1\n", False),
+    ],
+)
+def test_the_hash_sees_what_code_does_and_not_what_it_says(tmp_path, text, same):
+    path = tmp_path / "part.py"
+    path.write_text('"""One."""\n\ndef f(x):\n    """Two."""\n    return x + 1\n')
+    first = imports.behaviour([path])
+    path.write_text(text)
+    assert (first == imports.behaviour([path])) is same
+
+
+# --- the records of this repository
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_record_belongs_to_the_code_as_it_stands(name):
+    assert record.problems(name) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_arm_begins_as_it_did(name):
+    kept = min(results.load(name)["arms"], key=lambda kept: kept["seconds"])
+    assert record.replay(name, kept) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_every_arm_begins_as_it_did(name):
+    found = {
+        json.dumps(kept["arm"]): record.replay(name, kept) for kept in results.load(name)["arms"]
+    }
+    assert not any(found.values()), found
