@@ -21,7 +21,9 @@ import functools
 import gc
 import io
 import multiprocessing
+import os
 import re
+import signal
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
@@ -41,6 +43,9 @@ PRELOAD = [
     "matplotlib.pyplot",
     "tools.answers",
 ]
+
+
+PATIENCE = 30  # seconds for one answer; a mutant may loop for ever
 
 
 @dataclass(frozen=True)
@@ -144,14 +149,83 @@ def score(slug: str, answers: Iterable[Answer], *, salt: str = "") -> Iterator[O
 
 def score_notebooks(books: Iterable[NotebookNode], *, salt: str = "") -> Iterator[Outcome]:
     """Run each notebook in a process of its own, two at a time."""
-    fork = multiprocessing.get_context("forkserver")
-    fork.set_forkserver_preload(PRELOAD)
-    with fork.Pool(2, _prepare, maxtasksperchild=1) as pool:
+    with _processes() as pool:
         yield from pool.imap(functools.partial(_run, salt=salt), books)
+
+
+def survivors(slug: str, mutants: Iterable[Answer]) -> set[str]:
+    """The names of the mutants, each of one cell, that keep all points.
+
+    A process runs the cells up to the solutions once, forks for each mutant and stops at the
+    first lost point. What takes longer than `PATIENCE` is caught.
+    """
+    chunks: list[tuple[str, list[Answer]]] = []
+    for mutant in mutants:
+        (cell,) = mutant.cells
+        if not chunks or chunks[-1][0] != cell or len(chunks[-1][1]) == 32:
+            chunks.append((cell, []))
+        chunks[-1][1].append(mutant)
+    with _processes() as pool:
+        found = pool.imap(functools.partial(_survivors, slug), chunks)
+        return {name for names in found for name in names}
+
+
+def _survivors(slug: str, chunk: tuple[str, list[Answer]]) -> list[str]:
+    """Those mutants of one cell that keep all points."""
+    changed, mutants = chunk
+    space: dict = {"__name__": "__main__", "__builtins__": builtins}
+    tests, reference = [], ""
+    for cell in notebook(slug).cells:
+        meta = cell.metadata.get("nbgrader", {})
+        if meta.get("grade"):
+            tests.append(cell)
+        elif cell.cell_type == "code" and meta:  # what has no such mark draws a picture
+            _execute(cell.source, space)
+            if cell.id == changed:
+                reference = cell.source
+                tests.clear()  # the cell's own tests stand behind it: they come first
+    tests += [cell for cell in notebook(slug).cells if cell.id in graded_before(slug, changed)]
+    if not _keeps_all(reference, tests, space):
+        raise ValueError(f"the solution of {slug} itself loses points, at cell {changed}")
+    return [each.name for each in mutants if _keeps_all(each.cells[changed], tests, space)]
+
+
+def graded_before(slug: str, cell_id: str) -> list[str]:
+    """The graded cells above a cell."""
+    ids = [cell.id for cell in notebook(slug).cells]
+    points = graded(notebook(slug))
+    return [name for name in ids[: ids.index(cell_id)] if name in points]
+
+
+def _keeps_all(source: str, tests: list[NotebookNode], space: dict) -> bool:
+    """Whether all points are kept with this source in place; asked in a process of its own."""
+    child = os.fork()
+    if child == 0:
+        kept = False
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(PATIENCE)
+            _execute(source, space)
+            kept = all(_keeps(cell, space) for cell in tests)
+        finally:
+            os._exit(0 if kept else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _keeps(cell: NotebookNode, space: dict) -> bool:
+    cell.outputs, _ = _execute(cell.source, space)
+    return float(determine_grade(cell)[0]) == float(cell.metadata["nbgrader"]["points"])
 
 
 def _is_solution(cell: NotebookNode) -> bool:
     return cell.metadata.get("nbgrader", {}).get("solution", False)
+
+
+def _processes():
+    """Two processes at a time, each new for its task and forked from one that imported torch."""
+    fork = multiprocessing.get_context("forkserver")
+    fork.set_forkserver_preload(PRELOAD)
+    return fork.Pool(2, _prepare, maxtasksperchild=1)
 
 
 def _prepare() -> None:
@@ -166,6 +240,8 @@ def _run(book: NotebookNode, salt: str) -> Outcome:
     """Run a notebook: its graded cells as they are, and then test by test."""
     space: dict = {"__name__": "__main__", "__builtins__": builtins}
     scores, checks, messages = {}, {}, {}
+    signal.signal(signal.SIGALRM, _out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE, 1.0)  # again and again: tests go on after one
     for cell in book.cells:
         if cell.cell_type != "code":
             continue
@@ -178,7 +254,12 @@ def _run(book: NotebookNode, salt: str) -> Outcome:
             messages[cell.id] = message
             for tried, found in _each_check(cell.source, space):
                 checks[cell.id, tried] = found
+    signal.setitimer(signal.ITIMER_REAL, 0)
     return Outcome(scores, checks, messages)
+
+
+def _out_of_time(*_) -> None:
+    raise TimeoutError(f"the answer took longer than {PATIENCE} s")
 
 
 def _execute(source: str, space: dict) -> tuple[list[NotebookNode], str]:

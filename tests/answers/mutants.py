@@ -18,16 +18,38 @@ OPERATORS = {
     ast.Sub: [ast.Add],
     ast.Mult: [ast.Div],
     ast.Div: [ast.Mult],
+    ast.FloorDiv: [ast.Mult],
+    ast.Mod: [ast.FloorDiv],
+    ast.Pow: [ast.Mult],
+    ast.Lt: [ast.LtE, ast.Gt],
     ast.LtE: [ast.Lt, ast.GtE, ast.Gt, ast.Eq, ast.NotEq],
+    ast.Gt: [ast.GtE, ast.Lt],
+    ast.GtE: [ast.Gt, ast.Lt],
+    ast.Eq: [ast.NotEq],
+    ast.NotEq: [ast.Eq],
     ast.Is: [ast.IsNot],
+    ast.IsNot: [ast.Is],
+    ast.And: [ast.Or],
+    ast.Or: [ast.And],
+    ast.BitAnd: [ast.BitOr],
+    ast.BitOr: [ast.BitAnd],
 }
 METHODS = {
     "amax": ["amin", "mean"],
-    "exp": ["exp2", "sigmoid"],
-    "sum": ["amax", "mean"],
     "any": ["all"],
+    "cos": ["sin"],
+    "exp": ["exp2", "sigmoid"],
+    "log": ["log2"],
+    "max": ["min"],
+    "maximum": ["minimum"],
+    "min": ["max"],
+    "minimum": ["maximum"],
+    "sin": ["cos"],
     "softmax": ["log_softmax"],
     "sqrt": ["cbrt"],
+    "sum": ["amax", "mean"],
+    "tril": ["triu"],
+    "triu": ["tril"],
 }
 
 
@@ -43,12 +65,9 @@ def mutants(slug: str) -> Iterator[Answer]:
         if not cell.metadata.get("nbgrader", {}).get("solution"):
             continue
         tree = ast.parse(cell.source)
-        reference = ast.unparse(tree)
-        (function,) = tree.body
-        signature = _inside(function.args, function.returns)
-        names = [argument.arg for argument in function.args.args]
+        reference, known = ast.unparse(tree), _parameters(tree)
         for number, node in enumerate(ast.walk(tree)):
-            for change in [] if node in signature else _changes(node, names):
+            for change in _changes(node, known[node]) if node in known else []:
                 mutant = copy.deepcopy(tree)
                 target = list(ast.walk(mutant))[number]
                 change(target)
@@ -56,6 +75,24 @@ def mutants(slug: str) -> Iterator[Answer]:
                 if source != reference:
                     old, new = _first_difference(reference, source)
                     yield Answer(f"{cell.id}: {old} -> {new}", "a mutant", {cell.id: source})
+
+
+def _parameters(tree: ast.Module) -> dict[ast.AST, list[str]]:
+    """For each node in a function's body the parameters it can name; signatures are left out."""
+    found = {}
+    for function in ast.walk(tree):  # outer functions first, so that inner ones have the last word
+        if isinstance(function, ast.FunctionDef):
+            named = [*function.args.args, *function.args.kwonlyargs]
+            names = [argument.arg for argument in named if argument.arg != "self"]
+            for part in function.body:
+                for node in ast.walk(part):
+                    found[node] = found.get(node, []) + names
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for part in (function.args, function.returns, *function.decorator_list):
+                for node in ast.walk(part) if part else []:
+                    found.pop(node, None)
+    return found
 
 
 def _first_difference(old: str, new: str) -> tuple[str, str]:
@@ -75,6 +112,14 @@ def _changes(node: ast.AST, parameters: list[str]) -> Iterator:
     elif isinstance(node, ast.Compare):
         for other in OPERATORS.get(type(node.ops[0]), []):
             yield lambda target, other=other: setattr(target, "ops", [other()])
+    elif isinstance(node, ast.BoolOp):
+        for other in OPERATORS[type(node.op)]:
+            yield lambda target, other=other: setattr(target, "op", other())
+        for value in range(len(node.values)):
+            yield lambda target, value=value: _become(target, target.values[value])
+    elif isinstance(node, ast.AugAssign):
+        for other in OPERATORS.get(type(node.op), []):
+            yield lambda target, other=other: setattr(target, "op", other())
     elif isinstance(node, ast.UnaryOp):
         yield lambda target: _become(target, target.operand)
     elif isinstance(node, ast.Constant):
@@ -98,10 +143,6 @@ def _changes(node: ast.AST, parameters: list[str]) -> Iterator:
     elif isinstance(node, ast.Name) and node.id in parameters:
         for other in parameters:
             yield lambda target, other=other: setattr(target, "id", other)
-
-
-def _inside(*parts: ast.AST) -> set[ast.AST]:
-    return {node for part in parts for node in ast.walk(part)}
 
 
 def _become(target: ast.AST, other: ast.AST) -> None:

@@ -119,8 +119,8 @@ def test_a_real_kernel_gives_the_same_points(outcomes, slug, entry):
 
 @ACROSS
 @pytest.mark.long
-def test_a_real_kernel_gives_the_same_points_to_every_sixth_answer(outcomes, slug):
-    for entry in list(outcomes[slug])[::6]:
+def test_a_real_kernel_gives_the_same_points_to_every_tenth_answer(outcomes, slug):
+    for entry in list(outcomes[slug])[::10]:
         same_in_a_kernel(outcomes, slug, entry)
 
 
@@ -148,11 +148,9 @@ def test_no_verdict_depends_on_the_random_numbers(slug, salt):
 @pytest.mark.long
 @ACROSS
 def test_every_mutant_is_caught_or_explained(slug):
-    points = answers.graded(answers.notebook(slug))
     made = {mutant.name: mutant for mutant in mutants.mutants(slug)}
     assert len(made) >= 50
-    outcomes = zip(made, answers.score(slug, made.values()), strict=True)
-    survivors = {name for name, outcome in outcomes if outcome.scores == points}
+    survivors = answers.survivors(slug, made.values())
     explained = mutants.equivalent(slug).keys()
     print(f"{slug}: {len(made)} mutants, {len(survivors)} survive, {len(explained)} explained")
     assert survivors == explained
