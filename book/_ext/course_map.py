@@ -5,8 +5,9 @@ Its content is YAML, one entry for each chapter::
     02-multi-head: {at: [0, 1], says: [Heads and, masks], needs: [01-attention], uses: []}
 
 ``at`` is column and row, ``says`` the lines in the box, ``needs`` the chapters without which this
-one cannot be followed (whole lines), ``uses`` those that it only refers to (dashed lines). The
-picture is drawn in the page's own colours. It is followed by the same in words, folded away.
+one cannot be followed (whole lines), ``uses`` those that it only refers to (dashed lines). A line
+that others imply is not drawn. The picture has the page's own colours. It is followed by the same
+in words, complete, folded away.
 """
 
 from html import escape
@@ -56,13 +57,26 @@ def line(start: tuple[float, float], end: tuple[float, float], kind: str) -> str
     return f'<path class="{kind}" d="{path}" marker-end="url(#course-map-tip)"/>'
 
 
+def above(chapters: dict[str, dict], slug: str) -> set[str]:
+    """All that a chapter builds on or refers to, directly or through others."""
+    direct = [*chapters[slug].get("needs", []), *chapters[slug].get("uses", [])]
+    return set(direct).union(*(above(chapters, other) for other in direct))
+
+
+def implied(chapters: dict[str, dict], start: str, end: str) -> bool:
+    """Whether other lines lead from one chapter to another already."""
+    between = [*chapters[end].get("needs", []), *chapters[end].get("uses", [])]
+    return any(start in above(chapters, other) for other in between if other != start)
+
+
 def drawing(chapters: dict[str, dict]) -> str:
     """The SVG."""
     lines, boxes = [], []
     for slug, chapter in chapters.items():
         for kind in ("needs", "uses"):
             for other in chapter.get(kind, []):
-                lines.append(line(place(chapters[other]), place(chapter), kind))
+                if not implied(chapters, other, slug):
+                    lines.append(line(place(chapters[other]), place(chapter), kind))
         x, y = place(chapter)
         says = chapter["says"]
         first = y - 4 - 7.5 * (len(says) - 1)

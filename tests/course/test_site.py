@@ -34,6 +34,12 @@ def source(name: str):
     return [path for path in (ROOT / f"{name}.md", ROOT / f"{name}.ipynb") if path.is_file()]
 
 
+def course_map() -> dict[str, dict]:
+    """The chapters in the first page's map."""
+    index = (BOOK / "index.md").read_text(encoding="utf-8")
+    return yaml.safe_load(re.search(r"```\{course-map\}\n(.*?)```", index, re.DOTALL)[1])
+
+
 # --- contents
 
 
@@ -43,6 +49,21 @@ def test_the_contents_list_every_page_and_nothing_else():
     assert {name: len(source(name)) for name in names} == dict.fromkeys(names, 1)
     pages = {path for path in BOOK.iterdir() if path.suffix in book.PAGES}
     assert pages == {source(name)[0] for name in names}
+
+
+def test_the_map_shows_every_chapter_and_what_it_says_it_needs():
+    chapters = course_map()
+    names = [name.removeprefix("book/") for name in listed()]
+    assert list(chapters) == [name for name in names if re.match(r"\d\d-", name)]
+    for slug, chapter in chapters.items():
+        notebook = nbformat.read(BOOK / f"{slug}.ipynb", as_version=4)
+        text = "".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        needed = re.search(r"## Prerequisites and time(.*?)\n## ", text, re.DOTALL)[1]
+        named = {name for name in chapters if re.search(rf"\b{name[:2]}\b", needed)}
+        shown = {*chapter.get("needs", []), *chapter.get("uses", [])}
+        assert shown == named, (
+            f"{slug} says it needs {sorted(named)}, the map shows {sorted(shown)}"
+        )
 
 
 def test_chapters_are_numbered_in_order_of_their_files():
