@@ -235,8 +235,9 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
     if not x.is_floating_point():
         raise ValueError(f"x must be floating point, got {x.dtype}: a turn would be cut to it")
     check_layout(layout)
-    table = (*cos.shape[:-1], 2 * cos.shape[-1])  # one column per component
-    if cos.shape != sin.shape or table[-1] != x.shape[-1] or not broadcasts_to(table, x.shape):
+    *rows, n_pairs = cos.shape
+    *want, dim = x.shape
+    if cos.shape != sin.shape or 2 * n_pairs != dim or not broadcasts_to(rows, want):
         raise ValueError(
             f"x of shape {tuple(x.shape)} needs tables that broadcast to its shape with "
             f"{x.shape[-1] / 2:g} columns, one per pair, got cos {tuple(cos.shape)} and sin "
