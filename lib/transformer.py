@@ -106,7 +106,7 @@ class Decoder(Stack):
         n_layers: likewise.
         n_heads: likewise.
         cross_attention: look at a context as well, such as an encoder's output.
-        **options: likewise, with ``position`` among them.
+        **options: as in :class:`Encoder`, ``position`` among them.
     """
 
     def forward(
