@@ -63,7 +63,7 @@ def check_positions(
         positions: what is to be checked.
         batch: number of rows of the input; one shared row of positions is allowed too.
         length: number of tokens per row.
-        max_len: positions must be smaller than this; a scheme's :attr:`Position.max_len`.
+        max_len: positions must be smaller than this; a scheme's ``max_len``.
 
     Raises:
         ValueError: if the dtype is not int32 or int64, the shape does not fit, a position is
@@ -120,7 +120,7 @@ class Position(nn.Module):
 
     @property
     def table_dtype(self) -> torch.dtype:
-        """The model's dtype, or float32 where that is narrower: the dtype of what is prepared."""
+        """Of what is prepared, which is the model's dtype, or float32 where that is narrower."""
         return torch.promote_types(self._follower.dtype, torch.float32)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ class RopeScaling:
 
     @property
     def attention_factor(self) -> float:
-        """What cosine and sine are multiplied by: 1 for all but YaRN."""
+        """What cosine and sine are multiplied by, 1 for all but YaRN."""
         return 1.0
 
 
@@ -139,7 +139,7 @@ class YarnScaling(RopeScaling):
 
     @property
     def attention_factor(self) -> float:
-        """0.1 ln(factor) + 1: its square multiplies the scores (``eq-rope-temperature``)."""
+        """0.1 ln(factor) + 1, whose square multiplies the scores (``eq-rope-temperature``)."""
         return 0.1 * math.log(self.factor) + 1.0
 
 
