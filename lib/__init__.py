@@ -13,7 +13,7 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.kv_cache`, :mod:`lib.generation`: keys and values kept, and decoding with them (10).
 - :mod:`lib.efficient`: sliding windows, Linformer, Performer (11).
 - :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
-  a clock that waits for the device.
+  a clock that waits for the device; :mod:`lib.crossover`: from which length on a cache pays.
 - :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with, made
   of the marks in :mod:`lib.marks`.
 

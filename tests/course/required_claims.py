@@ -124,4 +124,27 @@ REQUIRED: dict[str, frozenset[str]] = {
             "cor-window",
         }
     ),
+    "10-kv-cache": frozenset(
+        {
+            "thm-cache-rows",
+            "prp-queries",
+            "thm-cached-decode",
+            "prp-margin",
+            "prp-rounding",
+            "prp-cached-keys",
+            "prp-dynamic-ntk",
+            "prp-left-padding",
+            "prp-cross-cache",
+            "prp-concat",
+            "prp-refused",
+            "eq-cost-full",
+            "eq-cost-cached",
+            "prp-parts",
+            "eq-gqa",
+            "eq-kv-cache-bytes",
+            "prp-intensity",
+            "prp-roofline",
+            "thm-payoff",
+        }
+    ),
 }
