@@ -124,6 +124,25 @@ REQUIRED: dict[str, frozenset[str]] = {
             "cor-window",
         }
     ),
+    "09-transformer": frozenset(
+        {
+            "eq-machine-embedding",
+            "eq-ffn",
+            "eq-encoder-layer",
+            "prp-context",
+            "eq-decoder-layer",
+            "eq-logits",
+            "thm-teacher-forcing",
+            "prp-seen-tokens",
+            "prp-entropy",
+            "eq-cross-entropy",
+            "eq-loss-gradient",
+            "prp-double-softmax",
+            "prp-padded",
+            "prp-greedy",
+            "prp-steps",
+        }
+    ),
     "10-kv-cache": frozenset(
         {
             "thm-cache-rows",
