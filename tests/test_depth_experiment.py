@@ -31,10 +31,13 @@ def small(monkeypatch):
 
 def test_the_grid_crosses_everything_with_everything():
     grid = experiment.arms()
-    expected = itertools.product(
-        ("pre", "post"), (experiment.WARMUP, 0), experiment.RATES, experiment.SEEDS
-    )
-    assert [tuple(arm.values()) for arm in grid] == list(expected)
+    expected = [
+        arm
+        for placement, rates in experiment.RATES.items()
+        for arm in itertools.product((placement,), (experiment.WARMUP, 0), rates, experiment.SEEDS)
+    ]
+    assert [tuple(arm.values()) for arm in grid] == expected
+    assert list(experiment.RATES) == ["pre", "post"]
     assert len(experiment.SEEDS) >= 3
     assert json.loads(json.dumps(grid)) == grid
 
@@ -83,6 +86,16 @@ def test_a_run_repeats_itself_and_begins_like_a_short_one(small):
     assert short["valid"] != whole["valid"]
     other_seed = experiment.run({**ARM, "seed": 0}, n_steps=5)
     assert other_seed["train"] != short["train"]
+
+
+def test_the_default_dtype_does_not_matter(small):
+    short = experiment.run(ARM, n_steps=3)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert experiment.run(ARM, n_steps=3) == short
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def test_the_schedule_is_that_of_the_whole_run(small, monkeypatch):
