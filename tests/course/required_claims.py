@@ -124,6 +124,30 @@ REQUIRED: dict[str, frozenset[str]] = {
             "cor-window",
         }
     ),
+    "08-norms": frozenset(
+        {
+            "eq-residual-jacobian",
+            "prp-residual-cancel",
+            "eq-residual-paths",
+            "eq-layer-norm",
+            "prp-layer-norm-invariant",
+            "thm-layer-norm-jacobian",
+            "eq-rms-norm",
+            "prp-rms-centred",
+            "prp-token-alone",
+            "eq-batch-padding",
+            "eq-pre-norm",
+            "eq-post-norm",
+            "prp-two-jacobians",
+            "thm-ffn-share",
+            "thm-growth",
+            "prp-last-norm",
+            "eq-gradient-pre",
+            "eq-gradient-post",
+            "eq-warmup",
+            "prp-adam-first",
+        }
+    ),
     "09-transformer": frozenset(
         {
             "eq-machine-embedding",
