@@ -1,0 +1,15 @@
+"""Takes the gain as an offset from 1, as some models store it.
+
+Loses: layer-norm, layer-norm-edges
+"""
+
+import torch
+
+
+# %% layer-norm-answer
+def layer_norm(x, gain, bias, eps=1e-5):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+
+    y = wide - wide.mean(-1, keepdim=True)
+    y = y / (y.square().mean(-1, keepdim=True) + eps).sqrt()
+    return (y * (1 + gain) + bias).to(x.dtype)

@@ -1,0 +1,9 @@
+"""One line that calls the attention twice.
+
+Loses: pre-norm
+"""
+
+
+# %% pre-norm-answer
+def pre_norm_block(x, attention, feed_forward, norm_1, norm_2):
+    return x + attention(norm_1(x)) + feed_forward(norm_2(x + attention(norm_1(x))))

@@ -1,0 +1,13 @@
+"""Statistics over dimension 1: right for a matrix only.
+
+Loses: rms-norm
+"""
+
+import torch
+
+
+# %% rms-norm-answer
+def rms_norm(x, gain, eps=1e-6):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+
+    return (wide / (wide.square().mean(1, keepdim=True) + eps).sqrt() * gain).to(x.dtype)
