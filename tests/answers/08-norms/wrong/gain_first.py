@@ -9,7 +9,6 @@ import torch
 # %% layer-norm-answer
 def layer_norm(x, gain, bias, eps=1e-5):
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-
     wide = wide * gain
     y = wide - wide.mean(-1, keepdim=True)
     y = y / (y.square().mean(-1, keepdim=True) + eps).sqrt()

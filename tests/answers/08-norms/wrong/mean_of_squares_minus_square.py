@@ -9,7 +9,6 @@ import torch
 # %% layer-norm-answer
 def layer_norm(x, gain, bias, eps=1e-5):
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-
     mean = wide.mean(-1, keepdim=True)
     variance = wide.square().mean(-1, keepdim=True) - mean.square()
     y = (wide - mean) / torch.sqrt(variance + eps)

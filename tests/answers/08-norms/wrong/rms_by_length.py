@@ -9,5 +9,4 @@ import torch
 # %% rms-norm-answer
 def rms_norm(x, gain, eps=1e-6):
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-
     return (wide / (wide.square().sum(-1, keepdim=True) + eps).sqrt() * gain).to(x.dtype)
