@@ -14,6 +14,7 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.efficient`: sliding windows, Linformer, Performer (11).
 - :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
   a clock that waits for the device.
+- :mod:`lib.length_experiment`: a training grid (07); :mod:`lib.results`: its record.
 - :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with, made
   of the marks in :mod:`lib.marks`.
 
