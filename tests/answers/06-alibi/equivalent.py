@@ -7,8 +7,8 @@ FOUR = "there are four dimensions here, so dimension 2 is the second from the en
 WHOLE = "whole numbers times floating-point numbers get the dtype of the latter"
 ONE_SIDE = "int64 minus another integer dtype is computed in int64"
 EMPTY = (
-    "the row is set to 0 behind the softmax, and in the backward pass `masked_fill` of `ahead` keeps "
-    "back whatever comes: a row that sees nothing is ahead in all its entries"
+    "the row is set to 0 behind the softmax, and backwards `masked_fill` of `ahead` holds back "
+    "whatever comes: a row that sees nothing is ahead in all its entries"
 )
 LARGEST = "the largest number does not depend on where the -1 stands, nor on how many there are"
 
