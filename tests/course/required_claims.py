@@ -124,4 +124,16 @@ REQUIRED: dict[str, frozenset[str]] = {
             "cor-window",
         }
     ),
+    "12-pretrained": frozenset(
+        {
+            "eq-bert-parameters",
+            "prp-same-embedding",
+            "thm-pooled-cosine",
+            "prp-padding-embedding",
+            "prp-learned-rows",
+            "prp-post-norm-output",
+            "prp-key-bias",
+            "prp-fold-bias",
+        }
+    ),
 }
