@@ -36,7 +36,9 @@ from benchmarks.machine import ROOT, commit, processor
 from lib import results
 from tools import imports
 
-EXPERIMENTS: dict[str, str] = {}  # name of the record -> module
+EXPERIMENTS: dict[str, str] = {  # name of the record -> module
+    "warmup": "lib.depth_experiment",
+}
 OPENING = 10  # steps
 TOLERANCE = 1e-3  # relative; sums in another order differ by about 1e-6 after the opening
 

@@ -2,15 +2,15 @@ r"""Scaled dot-product attention and the masks that go with it (chapters 01 and 
 
 Shapes, with ``...`` for any leading dimensions (usually ``batch, heads``):
 
-=========  ==========================  =============================================
-name       shape                       meaning
-=========  ==========================  =============================================
-query      ``(..., q_len, head_dim)``  what position m asks for
-key        ``(..., k_len, head_dim)``  what position n offers to be matched with
-value      ``(..., k_len, value_dim)`` what position n hands over
-scores     ``(..., q_len, k_len)``     query · key, before the softmax
-weights    ``(..., q_len, k_len)``     after the softmax; each row sums to 1
-=========  ==========================  =============================================
+=========  ===========================  =============================================
+name       shape                        meaning
+=========  ===========================  =============================================
+query      ``(..., q_len, head_dim)``   what position m asks for
+key        ``(..., k_len, head_dim)``   what position n offers to be matched with
+value      ``(..., k_len, value_dim)``  what position n hands over
+scores     ``(..., q_len, k_len)``      query · key, before the softmax
+weights    ``(..., q_len, k_len)``      after the softmax; each row sums to 1
+=========  ===========================  =============================================
 
 Conventions:
 
@@ -214,9 +214,10 @@ def grouped_query_attention(
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Attention in which several query heads share one key and value head.
 
-    The ``group = n_heads / n_kv_heads`` heads that ask the same keys are laid one after another,
-    as one head with ``group * q_len`` queries: no key and no value is ever repeated (``eq-gqa``
-    of chapter 10). With ``n_kv_heads == n_heads`` this is
+    A key head serves ``group = n_heads / n_kv_heads`` query heads (``eq-gqa`` of chapter 10).
+    Their queries are laid one after another, as ``group * q_len`` queries of one head: then
+    there are as many query heads as key heads, and no key and no value is ever repeated. The
+    output is cut into heads again. With ``n_kv_heads == n_heads`` this is
     :func:`scaled_dot_product_attention`, with ``n_kv_heads == 1`` multi-query attention.
 
     Args:
@@ -235,7 +236,7 @@ def grouped_query_attention(
     Raises:
         ValueError: if ``n_heads`` is no multiple of ``n_kv_heads``, or shapes do not fit.
     """
-    for name, tensor in {"query": query, "key": key, "value": value}.items():
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.dim() < 3:
             raise ValueError(
                 f"{name} needs at least 3 dimensions (..., heads, length, dim), got shape "
@@ -253,23 +254,28 @@ def grouped_query_attention(
         return scaled_dot_product_attention(
             query, key, value, mask=mask, bias=bias, scale=scale, return_weights=return_weights
         )
-    shape = (*query.shape[:-1], k_len)
-    _check_added("mask", mask, query, shape)
-    _check_added("bias", bias, query, shape)
 
     def fold(x: Tensor) -> Tensor:
         """``(..., n_heads, q_len, n)`` → ``(..., n_kv_heads, group * q_len, n)``."""
         return x.unflatten(-3, (n_kv_heads, group)).flatten(-3, -2)
 
     def fold_added(x: Tensor | None) -> Tensor | None:
+        """Lay the rows of a mask or bias as the queries; where it broadcasts it stays small."""
         if x is None or x.dim() < 2:
-            return x
+            return x  # the same for all queries of all heads
         if x.dim() == 2 or x.shape[-3] == 1:  # the same for all heads
             return x if x.shape[-2] == 1 else torch.cat([x] * group, dim=-2)
         return fold(x.expand(*x.shape[:-2], q_len, x.shape[-1]))
 
+    folded = fold(query)
+    leading = _check_qkv(
+        folded, key, value
+    )  # (..., n_kv_heads), any of the three may bring a batch
+    shape = (*leading[:-1], n_heads, q_len, k_len)
+    _check_added("mask", mask, query, shape)
+    _check_added("bias", bias, query, shape)
     result = scaled_dot_product_attention(
-        fold(query),
+        folded,
         key,
         value,
         mask=fold_added(mask),
@@ -445,8 +451,6 @@ def _fused(query, key, value, mask, bias, scale, leading):
     two = (1, 1, *leading)[-max(2, len(leading)) :]  # leading dimensions, at least two of them
 
     def four_dims(x: Tensor) -> Tensor:
-        if x.shape[:-2] == two and x.dim() == 4:
-            return x
         return x.expand(*two, *x.shape[-2:]).flatten(0, -4)
 
     if bias is None:
@@ -458,9 +462,9 @@ def _fused(query, key, value, mask, bias, scale, leading):
         added = added[(None,) * (4 - added.dim())]
         if len(two) > 2:
             added = four_dims(added)
-    output = F.scaled_dot_product_attention(
-        four_dims(query), four_dims(key), four_dims(value), attn_mask=added, scale=scale
-    )
+    if len(leading) != 2 or not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        query, key, value = four_dims(query), four_dims(key), four_dims(value)
+    output = F.scaled_dot_product_attention(query, key, value, attn_mask=added, scale=scale)
     return output if len(leading) == 2 else output.reshape(*leading, *output.shape[-2:])
 
 
@@ -471,8 +475,7 @@ def _check_width(name: str, x: Tensor, width: int) -> None:
 
 def _check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
     """Check that the three fit together; return the broadcast leading dimensions."""
-    named = {"query": query, "key": key, "value": value}
-    for name, tensor in named.items():
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.dim() < 2:
             raise ValueError(
                 f"{name} needs at least 2 dimensions (..., length, dim), got shape "
@@ -484,33 +487,33 @@ def _check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
             raise ValueError(f"{name} is {tensor.dtype} but query is {query.dtype}")
         if tensor.device != query.device:
             raise ValueError(f"{name} is on {tensor.device} but query is on {query.device}")
-    if query.shape[-1] != key.shape[-1]:
+    q_shape, k_shape, v_shape = query.shape, key.shape, value.shape
+    if q_shape[-1] != k_shape[-1]:
         raise ValueError(
-            f"query has head_dim {query.shape[-1]} but key has {key.shape[-1]}: "
+            f"query has head_dim {q_shape[-1]} but key has {k_shape[-1]}: "
             "their dot product needs the same number of components"
         )
-    if query.shape[-1] == 0:
+    if q_shape[-1] == 0:
         raise ValueError(
             "query and key have head_dim 0: there is nothing to compare, need 1 or more"
         )
-    if key.shape[-2] != value.shape[-2]:
+    if k_shape[-2] != v_shape[-2]:
         raise ValueError(
-            f"key has {key.shape[-2]} positions but value has {value.shape[-2]}: "
-            "each key needs its value"
+            f"key has {k_shape[-2]} positions but value has {v_shape[-2]}: each key needs its value"
         )
-    if key.shape[-2] == 0:
+    if k_shape[-2] == 0:
         raise ValueError(
             "key and value have 0 positions: a query needs at least 1 key to attend to"
         )
-    leading = query.shape[:-2]
-    if leading == key.shape[:-2] == value.shape[:-2]:
+    leading = q_shape[:-2]
+    if leading == k_shape[:-2] == v_shape[:-2]:
         return leading
     try:
-        return torch.broadcast_shapes(leading, key.shape[:-2], value.shape[:-2])
+        return torch.broadcast_shapes(leading, k_shape[:-2], v_shape[:-2])
     except RuntimeError:
         raise ValueError(
-            f"leading dimensions do not broadcast: query {tuple(query.shape)}, "
-            f"key {tuple(key.shape)}, value {tuple(value.shape)}"
+            f"leading dimensions do not broadcast: query {tuple(q_shape)}, key {tuple(k_shape)}, "
+            f"value {tuple(v_shape)}"
         ) from None
 
 

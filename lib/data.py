@@ -93,7 +93,8 @@ def pad(
         Tokens ``(batch, longest)`` and their mask, ``True`` = a real token.
 
     Raises:
-        ValueError: if there is no row, a row is empty or the side unknown.
+        ValueError: if there is no row, a row is empty or not of whole numbers, the padding is
+            no whole number, or the side unknown.
 
     Example:
         >>> tokens, mask = pad([[5, 6], [7]], side="left")
@@ -105,11 +106,16 @@ def pad(
     lengths = [len(row) for row in rows]
     if min(lengths, default=0) < 1:
         raise ValueError(f"need at least one row and no empty one, got lengths {lengths}")
-    tokens = torch.full((len(rows), max(lengths)), value)
+    if value != int(value):
+        raise ValueError(f"the padding must be a whole number, got value={value}")
+    tokens = torch.full((len(rows), max(lengths)), int(value))
     mask = torch.zeros(tokens.shape, dtype=torch.bool)
     for i, row in enumerate(rows):
         where = slice(0, len(row)) if side == "right" else slice(-len(row), None)
-        tokens[i, where] = torch.tensor(row)
+        numbers = torch.tensor(row)
+        if numbers.is_floating_point():
+            raise ValueError(f"row {i} is {row}, need whole numbers: the rest would be cut off")
+        tokens[i, where] = numbers
         mask[i, where] = True
     return tokens, mask
 
@@ -188,8 +194,10 @@ def random_windows(
         ``(batch_size, length)``.
 
     Raises:
-        ValueError: if the text is shorter than a window.
+        ValueError: if the text is shorter than a window, or no window is asked for.
     """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if not 1 <= length <= len(tokens):
         raise ValueError(f"cannot cut windows of length={length} from {len(tokens)} tokens")
     places = torch.randint(len(tokens) - length + 1, (batch_size, 1), generator=generator)

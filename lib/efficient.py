@@ -118,6 +118,9 @@ def linformer_attention(
         ValueError: if a projection does not have k_len columns or the dtype of the keys, the two
             differ in rank, or as :func:`lib.attention.scaled_dot_product_attention`.
     """
+    _check_dimensions(
+        key=key, value=value, key_projection=key_projection, value_projection=value_projection
+    )
     if not key_projection.dtype == value_projection.dtype == key.dtype == value.dtype:
         raise ValueError(
             f"key_projection is {key_projection.dtype} and value_projection "
@@ -205,6 +208,18 @@ def performer_attention(
     and the sums over n are made once (``causal``: carried along), not once per query. Features
     are positive, so the denominator is too. Choromanski et al., 2021, arXiv:2009.14794, section 2.
 
+    The exponentials are kept in range without changing the ratio. For any numbers
+    :math:`c_r`, one per feature, and :math:`b_m`, one per query,
+
+    .. math::
+
+        \phi(q_m)_r \, \phi(k_n)_r
+        = e^{b_m} \cdot e^{\log \phi(q_m)_r + c_r - b_m} \cdot e^{\log \phi(k_n)_r - c_r},
+
+    and :math:`e^{b_m}` stands in numerator and denominator alike. With :math:`c_r` the largest
+    :math:`\log \phi(k_n)_r` over the keys, and :math:`b_m` the largest
+    :math:`\log \phi(q_m)_r + c_r` over the features, no exponent is above 0.
+
     Args:
         query: ``(..., q_len, head_dim)``.
         key: ``(..., k_len, head_dim)``.
@@ -251,7 +266,7 @@ def _log_features(x: Tensor, projection: Tensor, scale: float) -> Tensor:
 
 
 def _query_features(log_q: Tensor, level: Tensor) -> Tensor:
-    """φ(q) times what was taken off the keys' features, over a number that the ratio cancels."""
+    """φ(q) with the keys' level c put back and the query's own b taken off."""
     raised = log_q + level
     return (raised - raised.detach().amax(dim=-1, keepdim=True)).exp()
 
@@ -275,9 +290,16 @@ def _causal_sums(log_q: Tensor, log_k: Tensor, value: Tensor, chunk: int) -> Ten
     return torch.cat(sums, dim=-2)
 
 
+def _check_dimensions(**tensors: Tensor) -> None:
+    for name, tensor in tensors.items():
+        if tensor.dim() < 2:
+            raise ValueError(f"{name} needs at least 2 dimensions, got shape {tuple(tensor.shape)}")
+
+
 def _check_performer(
     query: Tensor, key: Tensor, value: Tensor, projection: Tensor, *, causal: bool, chunk: int
 ) -> None:
+    _check_dimensions(query=query, key=key, value=value)
     head_dim = query.shape[-1]
     if projection.dim() != 2 or not projection.shape[1] == head_dim == key.shape[-1]:
         raise ValueError(

@@ -181,7 +181,10 @@ class KVCache:
             want = (*held.shape[:2], "new", held.shape[3])
             raise ValueError(f"{name} has shape {tuple(new.shape)} but the cache needs {want}")
         if new.dtype != held.dtype:
-            raise ValueError(f"{name} is {new.dtype} but the cache is {held.dtype}")
+            raise ValueError(
+                f"{name} is {new.dtype} but the cache is {held.dtype}: make it for the dtype, or "
+                "under the autocast, that it is used with"
+            )
         if new.device != held.device:
             raise ValueError(f"{name} is on {new.device} but the cache is on {held.device}")
         if new.requires_grad and torch.is_grad_enabled():
@@ -193,6 +196,16 @@ class KVCache:
 
 class DecodeState:
     """Everything a decoder remembers between two calls.
+
+    A token's **slot** is its column in memory, its **position** its number in the text. They
+    differ where there is padding, as in the first of two rows here, after a prompt of three
+    columns and one step::
+
+        slot        0    1    2  |  3
+        row 0       -    a    b  |  c        "-" is padding: never seen, position 0
+        position    0    0    1  |  2
+        row 1       d    e    f  |  g
+        position    0    1    2  |  3
 
     Args:
         caches: one per layer, all empty, of one batch size and one length.
@@ -235,8 +248,17 @@ class DecodeState:
         device = caches[0]._keys.device
         self._positions = torch.zeros(slots, dtype=torch.int64, device=device)
         self._valid = torch.ones(slots, dtype=torch.bool, device=device)
-        # Known without asking the GPU: is there no padding, and were all positions counted here?
-        self._unpadded = self._counted = True
+        # Known without asking the GPU: up to which slot there is no padding for certain, and up
+        # to which slot positions were counted here, not given.
+        self._unpadded_len = self._counted_len = 0
+
+    @property
+    def _unpadded(self) -> bool:
+        return self._unpadded_len == self.length
+
+    @property
+    def _counted(self) -> bool:
+        return self._counted_len == self.length
 
     @property
     def k_positions(self) -> Tensor:
@@ -293,7 +315,11 @@ class DecodeState:
             positions = self._follow(new, mask)  # (batch, new)
         self._positions[:, start:end] = positions
         self._valid[:, start:end] = True if mask is None else mask
-        self._unpadded, self._counted, self.length = unpadded, counted, end
+        self.length = end
+        if unpadded:
+            self._unpadded_len = end
+        if counted:
+            self._counted_len = end
         return positions
 
     def _follow(self, new: int, mask: Tensor | None) -> Tensor:
@@ -330,8 +356,9 @@ class DecodeState:
         for cache in self.caches:
             cache.truncate(min(length, cache.length))
         self.length = length
+        self._unpadded_len = min(length, self._unpadded_len)
+        self._counted_len = min(length, self._counted_len)
 
     def reset(self) -> None:
         """Forget all tokens; the memory and the context stay."""
         self.truncate(0)
-        self._unpadded = self._counted = True

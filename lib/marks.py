@@ -34,7 +34,10 @@ SHAPES = (  # what marks a point of each series, around the point
 
 @dataclass(frozen=True)
 class Element:
-    """One SVG element as data: what :class:`Axes` returns and :class:`SliderFigure` writes."""
+    """One SVG element as data.
+
+    :class:`Axes` returns them, and :class:`lib.interactive.SliderFigure` writes them.
+    """
 
     tag: str
     attributes: Mapping[str, Any]

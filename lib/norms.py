@@ -10,7 +10,7 @@ Conventions:
 - Statistics and result are computed in float32 or wider, and the result is cast back.
 
 The functions are the formulas, line by line. The modules hand the same work to torch's fused
-kernels; a test holds the two against each other.
+kernels, where the input has the weight's dtype; a test holds the two against each other.
 
 Sources: Ba et al., *Layer Normalization*, 2016, arXiv:1607.06450, section 3; Zhang and Sennrich,
 *Root Mean Square Layer Normalization*, 2019, arXiv:1910.07467, section 4.
@@ -110,10 +110,11 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(..., d_model)`` → ``(..., d_model)``; errors as in :func:`layer_norm`."""
-        weight, bias = self.weight, self.bias
-        _check(x, weight=weight, bias=bias)
-        return F.layer_norm(x, weight.shape, weight, bias, self.eps)
+        """``(..., d_model)`` → ``(..., d_model)``; dtype and errors as in :func:`layer_norm`."""
+        weight = self.weight
+        if _fits_kernel(x, weight):
+            return F.layer_norm(x, weight.shape, weight, self.bias, self.eps)
+        return layer_norm(x, weight, self.bias, eps=self.eps)
 
 
 class RMSNorm(nn.Module):
@@ -130,10 +131,20 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(..., d_model)`` → ``(..., d_model)``; errors as in :func:`rms_norm`."""
+        """``(..., d_model)`` → ``(..., d_model)``; dtype and errors as in :func:`rms_norm`."""
         weight = self.weight
-        _check(x, weight=weight)
-        return F.rms_norm(x, weight.shape, weight, self.eps)
+        if _fits_kernel(x, weight):
+            return F.rms_norm(x, weight.shape, weight, self.eps)
+        return rms_norm(x, weight, eps=self.eps)
+
+
+def _fits_kernel(x: Tensor, weight: Tensor) -> bool:
+    """Say whether the kernel takes them; what it does not is left to the function."""
+    return (
+        x.dtype == weight.dtype
+        and x.shape[-1:] == weight.shape != (0,)
+        and x.device == weight.device
+    )
 
 
 def _check(x: Tensor, **parameters: Tensor | None) -> None:

@@ -63,7 +63,7 @@ def check_positions(
         positions: what is to be checked.
         batch: number of rows of the input; one shared row of positions is allowed too.
         length: number of tokens per row.
-        max_len: positions must be smaller than this; a scheme's :attr:`Position.max_len`.
+        max_len: positions must be smaller than this; a scheme's ``max_len``.
 
     Raises:
         ValueError: if the dtype is not int32 or int64, the shape does not fit, a position is
@@ -97,6 +97,18 @@ class Position(nn.Module):
 
     A scheme that is made for one ``d_model``, ``n_heads`` or ``head_dim`` keeps it under that
     name, and a model of another size refuses the scheme when it is made.
+
+    Example:
+        What a model does in each forward, here by hand, with ALiBi and two tokens of one head:
+
+        >>> scheme, positions = AlibiPosition(1), torch.tensor([[0, 1]])
+        >>> x = scheme.embed(torch.ones(1, 2, 4), positions)  # before the first layer
+        >>> prepared = scheme.prepare(positions, positions)  # once, for all layers
+        >>> q = k = x.unsqueeze(1)  # in each layer: (batch, heads, length, head_dim)
+        >>> q, k = scheme.transform(q, k, prepared)
+        >>> scores = scheme.scale(4) * q @ k.mT + scheme.bias(q, k, prepared)
+        >>> scores.shape
+        torch.Size([1, 1, 2, 2])
     """
 
     max_len: int | None = None
@@ -108,7 +120,7 @@ class Position(nn.Module):
 
     @property
     def table_dtype(self) -> torch.dtype:
-        """The model's dtype, or float32 where that is narrower: the dtype of what is prepared."""
+        """Of what is prepared, which is the model's dtype, or float32 where that is narrower."""
         return torch.promote_types(self._follower.dtype, torch.float32)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -379,6 +391,9 @@ class RotaryPosition(Position):
                 f"the scheme was made for head_dim={self.head_dim}, got queries of shape "
                 f"{tuple(q.shape)}"
             )
+        if q.shape[-2] == 1:  # of one token, a second call costs more than a copy
+            turned = self._turn(torch.cat((q, k), dim=1), *prepared)
+            return turned.split((q.shape[1], k.shape[1]), dim=1)
         return self._turn(q, *prepared), self._turn(k, *prepared)
 
     def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

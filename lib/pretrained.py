@@ -1,4 +1,4 @@
-r"""Trained weights of the BERT family, in the course's own :class:`Encoder` (chapter 12).
+r"""Trained weights of the BERT family, in the course's own encoder (chapter 12).
 
 What such a model's folder holds, and who reads it here:
 
@@ -74,7 +74,7 @@ def find() -> Path | None:
 
 
 def tensor_names(n_layers: int) -> dict[str, str]:
-    """Which tensor of the file becomes which parameter of :class:`Encoder`.
+    """Which tensor of the file becomes which parameter of :class:`lib.transformer.Encoder`.
 
     Args:
         n_layers: number of blocks.
@@ -119,8 +119,8 @@ def build_encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> E
         tensors: what the weights file holds, by name.
 
     Returns:
-        An :class:`Encoder` in evaluation mode: post-norm, learned positions, a norm after the
-        embeddings, exact GELU. It has the tensors' dtype, and a copy of their numbers.
+        An :class:`lib.transformer.Encoder` in evaluation mode: post-norm, learned positions, a norm
+        after the embeddings, exact GELU. It has the tensors' dtype, and a copy of their numbers.
 
     Raises:
         ValueError: if the configuration lacks a size or asks for another architecture, or if

@@ -65,7 +65,7 @@ class RopeScaling:
 
     @property
     def attention_factor(self) -> float:
-        """What cosine and sine are multiplied by: 1 for all but YaRN."""
+        """What cosine and sine are multiplied by, 1 for all but YaRN."""
         return 1.0
 
 
@@ -139,7 +139,7 @@ class YarnScaling(RopeScaling):
 
     @property
     def attention_factor(self) -> float:
-        """0.1 ln(factor) + 1: its square multiplies the scores (``eq-rope-temperature``)."""
+        """0.1 ln(factor) + 1, whose square multiplies the scores (``eq-rope-temperature``)."""
         return 0.1 * math.log(self.factor) + 1.0
 
 
@@ -235,11 +235,12 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
     if not x.is_floating_point():
         raise ValueError(f"x must be floating point, got {x.dtype}: a turn would be cut to it")
     check_layout(layout)
-    table = (*cos.shape[:-1], 2 * cos.shape[-1])  # one column per component
-    if cos.shape != sin.shape or table[-1] != x.shape[-1] or not broadcasts_to(table, x.shape):
+    dim, table = x.shape[-1], cos.shape
+    fits = table == sin.shape and 2 * table[-1] == dim and broadcasts_to(table[:-1], x.shape[:-1])
+    if not fits:
         raise ValueError(
             f"x of shape {tuple(x.shape)} needs tables that broadcast to its shape with "
-            f"{x.shape[-1] / 2:g} columns, one per pair, got cos {tuple(cos.shape)} and sin "
+            f"{dim / 2:g} columns, one per pair, got cos {tuple(cos.shape)} and sin "
             f"{tuple(sin.shape)}"
         )
     wide = torch.promote_types(x.dtype, torch.float32)
@@ -248,12 +249,9 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
     if layout == "interleaved":  # a pair is a complex number, and a turn a product
         pairs = torch.complex(x[..., 0::2], x[..., 1::2]) * torch.complex(cos, sin)
         return torch.view_as_real(pairs).flatten(-2)
-    first, second = x.chunk(2, dim=-1)
-    turned = (
-        torch.addcmul(first * cos, second, sin, value=-1),  # first cos - second sin
-        torch.addcmul(second * cos, first, sin),  # second cos + first sin
-    )
-    return torch.cat(turned, dim=-1)
+    # (first cos - second sin, second cos + first sin): beside x stands x with its halves swapped
+    both, signed = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
+    return torch.addcmul(x * both, x.roll(dim // 2, dims=-1), signed)
 
 
 def rope_matrix(

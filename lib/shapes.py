@@ -19,6 +19,10 @@ def broadcasts_to(shape: Sequence[int], target: Sequence[int]) -> bool:
         >>> broadcasts_to((3, 1), (2, 3, 4)), broadcasts_to((2, 1), (2, 3, 4))
         (True, False)
     """
-    if len(shape) > len(target):
+    missing = len(target) - len(shape)
+    if missing < 0:
         return False
-    return all(n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False))
+    for given, wanted in zip(shape, target[missing:], strict=True):
+        if given != wanted and given != 1:
+            return False
+    return True

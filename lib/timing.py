@@ -36,12 +36,12 @@ class Timing:
 
     @property
     def best(self) -> float:
-        """The shortest call: what the machine can do when nothing disturbs it."""
+        """The shortest call, what the machine can do when nothing disturbs it."""
         return min(self.samples)
 
     @property
     def spread(self) -> tuple[float, float]:
-        """First and third quartile: half of the calls lay between."""
+        """First and third quartile, half of the calls lay between."""
         if len(self.samples) == 1:
             return (self.samples[0], self.samples[0])
         low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")

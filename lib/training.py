@@ -153,18 +153,22 @@ def shuffled_batches(
         batch_size: items per batch.
         generator: decides the order.
 
-    Yields:
-        Integers ``(batch_size,)``.
+    Returns:
+        An endless iterator over integers ``(batch_size,)``.
 
     Raises:
         ValueError: if the items fill no batch.
     """
     if not 1 <= batch_size <= n_items:
         raise ValueError(f"batch_size={batch_size} must be 1 or more, and at most {n_items} items")
-    while True:
-        order = torch.randperm(n_items, generator=generator)
-        for start in range(0, n_items - batch_size + 1, batch_size):
-            yield order[start : start + batch_size]
+
+    def deal() -> Iterator[Tensor]:  # a function of its own: a generator would raise too late
+        while True:
+            order = torch.randperm(n_items, generator=generator)
+            for start in range(0, n_items - batch_size + 1, batch_size):
+                yield order[start : start + batch_size]
+
+    return deal()
 
 
 def train(

@@ -1,15 +1,15 @@
 r"""The Transformer: blocks, and the encoder, decoder and models built of them (chapters 08, 09).
 
-========================  ============================================================
-class                     what it is
-========================  ============================================================
-:class:`FeedForward`      the same small network at every token
-:class:`Block`            attention, cross-attention if wanted, feed-forward; residuals
-:class:`Encoder`          tokens → vectors, every token sees every other (BERT)
-:class:`Decoder`          tokens → vectors, no token sees a later one
-:class:`LanguageModel`    a decoder that predicts the next token (GPT, Llama)
-:class:`Seq2Seq`          an encoder, and a language model that looks at it (T5)
-========================  ============================================================
+===============================  ============================================================
+class                            what it is
+===============================  ============================================================
+:class:`~lib.block.FeedForward`  the same small network at every token
+:class:`~lib.block.Block`        attention, cross-attention if wanted, feed-forward; residuals
+:class:`Encoder`                 tokens → vectors, every token sees every other (BERT)
+:class:`Decoder`                 tokens → vectors, no token sees a later one
+:class:`LanguageModel`           a decoder that predicts the next token (GPT, Llama)
+:class:`Seq2Seq`                 an encoder, and a language model that looks at it (T5)
+===============================  ============================================================
 
 Conventions:
 
@@ -43,7 +43,17 @@ __all__ = [
 
 
 class Encoder(Stack):
-    """Tokens to vectors; every token sees every other. Made like :class:`lib.stack.Stack`."""
+    """Tokens to vectors; every token sees every other.
+
+    Args:
+        vocab_size: number of different tokens.
+        d_model: width of a token.
+        n_layers: number of blocks.
+        n_heads: number of query heads.
+        position: the position scheme; none when not given.
+        **options: everything else that :class:`lib.stack.Stack` (embeddings, last norm) and
+            :class:`lib.block.Block` (each layer) take.
+    """
 
     def forward(
         self,
@@ -65,7 +75,7 @@ class Encoder(Stack):
 
         Returns:
             ``(batch, length, d_model)``; with ``return_weights`` the pair with
-            :class:`AttentionWeights`.
+            :class:`lib.block.AttentionWeights`.
 
         Raises:
             ValueError: if a shape, dtype, device or value does not fit.
@@ -88,9 +98,15 @@ class Encoder(Stack):
 
 
 class Decoder(Stack):
-    """Tokens to vectors; no token sees a later one. Made like :class:`lib.stack.Stack`.
+    """Tokens to vectors; no token sees a later one.
 
-    With ``cross_attention=True`` it looks at a context as well, such as an encoder's output.
+    Args:
+        vocab_size: as in :class:`Encoder`.
+        d_model: likewise.
+        n_layers: likewise.
+        n_heads: likewise.
+        cross_attention: look at a context as well, such as an encoder's output.
+        **options: as in :class:`Encoder`, ``position`` among them.
     """
 
     def forward(
@@ -117,7 +133,7 @@ class Decoder(Stack):
 
         Returns:
             ``(batch, length, d_model)``; with ``return_weights`` the pair with
-            :class:`AttentionWeights`.
+            :class:`lib.block.AttentionWeights`.
 
         Raises:
             ValueError: if a shape, dtype, device or value does not fit, or the state is too
@@ -134,7 +150,15 @@ class Decoder(Stack):
             seen = causal_mask(new, new, device=tokens.device)
             if mask is not None:
                 seen = seen & mask[:, None, None, :]  # (batch, 1, length, length)
-            x = self._layers(tokens, positions, positions, seen, context, context_mask, weights)
+            x = self._layers(
+                tokens,
+                positions=positions,
+                k_positions=positions,
+                mask=seen,
+                context=context,
+                context_mask=context_mask,
+                weights=weights,
+            )
         else:
             before = state.length
             try:
@@ -143,13 +167,12 @@ class Decoder(Stack):
                 seen = state.mask(new)  # (batch or 1, 1, length, k_len) or None
                 x = self._layers(
                     tokens,
-                    positions,
-                    state.k_positions,
-                    seen,
-                    None,
-                    state.context_mask,
-                    weights,
-                    state,
+                    positions=positions,
+                    k_positions=state.k_positions,
+                    mask=seen,
+                    context_mask=state.context_mask,
+                    state=state,
+                    weights=weights,
                 )
             except BaseException:  # an interrupted cell, too, must not leave half a token
                 state.truncate(before)
@@ -166,6 +189,8 @@ class Decoder(Stack):
     ) -> DecodeState:
         """An empty state for this decoder, with the context's keys and values worked out.
 
+        Under autocast it has autocast's dtype, and is used under autocast too.
+
         Args:
             batch_size: rows decoded together.
             max_len: most tokens per row, padding included.
@@ -175,7 +200,9 @@ class Decoder(Stack):
         Raises:
             ValueError: if a size is below 1 or the context does not fit.
         """
-        like = self.embedding.weight
+        dtype, device = self.embedding.weight.dtype, self.embedding.weight.device
+        if torch.is_autocast_enabled(device.type):
+            dtype = torch.get_autocast_dtype(device.type)
         caches = [
             KVCache(
                 batch_size,
@@ -183,8 +210,8 @@ class Decoder(Stack):
                 max_len,
                 block.self_attention.head_dim,
                 value_dim=block.self_attention.value_dim,
-                dtype=like.dtype,
-                device=like.device,
+                dtype=dtype,
+                device=device,
             )
             for block in self.blocks
         ]
@@ -196,11 +223,22 @@ class Decoder(Stack):
         return DecodeState(caches, context_keys_values=pairs, context_mask=context_mask)
 
     def _layers(
-        self, tokens, positions, k_positions, seen, context, context_mask, weights, state=None
+        self,
+        tokens: Tensor,
+        *,
+        positions: Tensor,
+        k_positions: Tensor,
+        mask: Tensor | None,
+        context: Tensor | None = None,
+        context_mask: Tensor | None = None,
+        state: DecodeState | None = None,
+        weights: AttentionWeights | None = None,
     ) -> Tensor:
-        n_layers = len(self.blocks)
-        caches = [None] * n_layers if state is None else state.caches
-        known = (state and state.context_keys_values) or [None] * n_layers
+        caches = known = [None] * len(self.blocks)  # known: the context's keys and values
+        if state is not None:
+            caches = state.caches
+            if state.context_keys_values is not None:
+                known = state.context_keys_values
         if context_mask is not None:
             context_mask = context_mask[:, None, None, :]  # (batch, 1, 1, context_len)
         x = self._embed(tokens, positions)  # (batch, length, d_model)
@@ -208,7 +246,7 @@ class Decoder(Stack):
         for block, cache, keys_values in zip(self.blocks, caches, known, strict=True):
             x = block(
                 x,
-                mask=seen,
+                mask=mask,
                 position=self.position,
                 prepared=prepared,
                 cache=cache,
@@ -311,7 +349,7 @@ class LanguageModel(Decoder):
 
         Returns:
             Logits ``(batch, length or 1, vocab_size)``; with ``return_weights`` the pair with
-            :class:`AttentionWeights`.
+            :class:`lib.block.AttentionWeights`.
 
         Raises:
             ValueError: as :meth:`Decoder.forward`.
@@ -398,7 +436,7 @@ class Seq2Seq(nn.Module):
 
         Returns:
             Logits ``(batch, target_len, target_vocab_size)``; with ``return_weights`` the pair
-            with :class:`AttentionWeights`.
+            with :class:`lib.block.AttentionWeights`.
 
         Raises:
             ValueError: as :meth:`Encoder.forward` and :meth:`Decoder.forward`.

@@ -337,6 +337,19 @@ def test_grouped_queries_take_a_mask_without_rows(small):
     torch.testing.assert_close(grouped, full, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("bringing", ["key", "value"])
+@pytest.mark.parametrize("mask_heads", [1, 6])
+def test_grouped_queries_take_a_batch_that_only_keys_or_values_have(bringing, mask_heads):
+    query = make(6, Q_LEN, HEAD_DIM, seed=1)
+    key = make(*(BATCH,) * (bringing == "key"), 2, K_LEN, HEAD_DIM, seed=2)
+    value = make(*(BATCH,) * (bringing == "value"), 2, K_LEN, VALUE_DIM, seed=3)
+    added = {"mask": make_mask(BATCH, mask_heads), "bias": make(BATCH, 6, Q_LEN, K_LEN, seed=5)}
+    expected = scaled_dot_product_attention(
+        query, key.repeat_interleave(3, dim=-3), value.repeat_interleave(3, dim=-3), **added
+    )
+    torch.testing.assert_close(grouped_query_attention(query, key, value, **added), expected)
+
+
 def test_grouped_queries_repeat_no_key(monkeypatch):
     kernel = Recorder(monkeypatch)
     query, key, value = make_qkv(torch.float32, lead=(BATCH, 6))

@@ -259,11 +259,17 @@ def test_padding_on_both_sides():
         (lambda: pad([]), r"got lengths \[\]"),
         (lambda: pad([[1], []]), r"got lengths \[1, 0\]"),
         (lambda: pad([[1]], side="top"), "left or right, got 'top'"),
+        (lambda: pad([[1], [2, 3.5]]), r"row 1 is \[2, 3\.5\], .* whole numbers"),
+        (lambda: pad([[1], [2, 3]], value=0.5), r"value=0\.5"),
         (lambda: text_corpus(unit="byte"), "character or word, got 'byte'"),
         (lambda: text_corpus(unit="word", n_words=1), "got 1"),
         (
             lambda: random_windows(torch.ones(3), 1, 4, generator=torch.Generator()),
             "length=4 from 3 tokens",
+        ),
+        (
+            lambda: random_windows(torch.ones(3), 0, 2, generator=torch.Generator()),
+            "batch_size must be at least 1, got 0",
         ),
     ],
 )

@@ -153,6 +153,10 @@ def test_linformer_errors():
         linformer_attention(query, key, value, make(3, 9).float(), make(3, 9))
     with pytest.raises(ValueError, match="rank 3 but value_projection has rank 1"):
         linformer_attention(query, key, value, make(3, 9), make(1, 9))
+    with pytest.raises(ValueError, match=r"value_projection needs .* got shape \(9,\)"):
+        linformer_attention(query, key, value, make(3, 9), make(9))
+    with pytest.raises(ValueError, match=r"key needs .* got shape \(9,\)"):
+        linformer_attention(query, make(9), value, make(3, 9), make(3, 9))
 
 
 # Performer
@@ -333,6 +337,9 @@ def test_performer_gradients(causal):
         ([(7, 4), (9, 4), (9, 5), (2, 6, 4)], {}, r"projection \(2, 6, 4\)"),
         ([(7, 4), (9, 4), (8, 5), (6, 4)], {}, "key has 9 positions and value 8"),
         ([(7, 4), (0, 4), (0, 5), (6, 4)], {}, "at least 1"),
+        ([(4,), (9, 4), (9, 5), (6, 4)], {}, r"query needs at least 2 .* got shape \(4,\)"),
+        ([(7, 4), (4,), (9, 5), (6, 4)], {}, r"key needs at least 2 .* got shape \(4,\)"),
+        ([(7, 4), (9, 4), (5,), (6, 4)], {}, r"value needs at least 2 .* got shape \(5,\)"),
         ([(7, 4), (9, 4), (9, 5), (6, 4)], {"causal": True}, "q_len=7 and k_len=9"),
         ([(7, 4), (9, 4), (9, 5), (6, 4)], {"chunk": 0}, "chunk=0"),
         ([(7, 4), (9, 4), (9, 5), (6, 4)], {"scale": -1.0}, r"scale=-1\.0"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lib.generation import generate, pick_token
-from lib.position import AlibiPosition, LearnedPosition
+from lib.position import AlibiPosition, LearnedPosition, RotaryPosition
 from lib.transformer import LanguageModel, Seq2Seq
 
 VOCAB = 7
@@ -242,3 +242,31 @@ def test_a_row_that_could_never_end_is_refused(end_token):
 def test_a_temperature_below_zero_is_refused(temperature):
     with pytest.raises(ValueError, match=f"temperature must be 0 or more, got {temperature}"):
         pick_token(torch.zeros(2, 3), temperature=temperature)
+
+
+# --- autocast
+
+
+@pytest.mark.parametrize("position", [AlibiPosition(3), RotaryPosition(4), None])
+def test_the_cache_has_autocasts_dtype(position):
+    torch.manual_seed(0)
+    model, tokens = LanguageModel(VOCAB, 12, 2, 3, position=position), torch.tensor([[4, 2, 6, 1]])
+    outside = model.decode_state(1, 9)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert generate(model, tokens, 3).shape == (1, 3)
+        full = model(tokens)
+        with torch.no_grad():
+            state = model.decode_state(1, 4)
+            cached = torch.cat([model(tokens[:, i : i + 2], state=state) for i in (0, 2)], dim=1)
+            with pytest.raises(ValueError, match=r"k is torch\.bfloat16 .* autocast"):
+                model(tokens, state=outside)
+    assert (cached.dtype, outside.length) == (torch.bfloat16, 0)
+    torch.testing.assert_close(cached, full, rtol=0.05, atol=0.05)  # a few roundings to 8 bits
+    full.float().square().mean().backward()
+
+
+def test_a_seq2seq_decodes_under_autocast():
+    torch.manual_seed(0)
+    model, tokens = Seq2Seq(VOCAB, VOCAB, 12, 2, 3), torch.tensor([[4, 2, 6, 1]])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert generate(model, tokens[:, :1], 3, encoder_input=tokens).shape == (1, 3)

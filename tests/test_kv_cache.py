@@ -221,6 +221,22 @@ def test_state_truncate_and_reset():
     assert state.largest_position == 1
 
 
+def test_truncating_forgets_padding_and_given_positions_too():
+    """As a decoder does when it refuses a call after the state took note of it."""
+    state, padded = make_state(), torch.tensor([[False, True], [True, True]])
+    state.append(2)
+    for seen in ({"mask": padded}, {"positions": torch.tensor([[40, 41]])}):
+        state.append(2, **seen)
+        state.truncate(2)
+        assert state.largest_position == 1
+        assert state.k_positions.tolist() == [[0, 1]]
+        assert state.mask(1) is None
+    assert state.append(1).tolist() == [[2]]
+    state.append(2, mask=padded)
+    state.truncate(4)  # one slot of padding is left
+    assert state.mask(1).int().flatten(1).tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+
+
 def test_state_bytes_count_the_context_too():
     pair = (torch.ones(BATCH, 3, 9, 4), torch.ones(BATCH, 3, 9, 5))
     state = make_state(context_keys_values=[pair, pair])

@@ -131,6 +131,21 @@ def test_half_precision_is_computed_wide(dtype, rtol):
             torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=1e-4)
 
 
+@pytest.mark.parametrize("weight_dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, F64])
+def test_a_module_takes_inputs_of_another_dtype(dtype, weight_dtype):
+    """Computed in float32 at least, returned in the input's dtype, and torch does not warn."""
+    x = make(2, 5).to(dtype)
+    for norm, module in ((layer_norm, LayerNorm(5)), (rms_norm, RMSNorm(5))):
+        torch.nn.init.normal_(module.weight)
+        module.to(weight_dtype)
+        y = module(x)
+        assert y.dtype == dtype
+        expected = norm(x.double(), module.weight.double(), eps=module.eps)
+        rtol = 8e-3 if dtype == torch.bfloat16 else 1e-5
+        torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=1e-5)
+
+
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

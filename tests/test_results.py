@@ -141,7 +141,79 @@ def test_the_hash_sees_what_code_does_and_not_what_it_says(tmp_path, text, same)
     assert (first == imports.behaviour([path])) is same
 
 
+# --- records of decoding
+
+
+def decoding_record(**changes) -> dict:
+    """A made-up record of decoding, as chapter 10 reads it."""
+    run = {
+        "model": {
+            "n_layers": 3,
+            "d_model": 20,
+            "n_heads": 4,
+            "n_kv_heads": 2,
+            "head_dim": 5,
+            "vocab_size": 17,
+            "n_weights": 9_000,
+        },
+        "batch_size": 2,
+        "lengths": [1, 16, 256],
+        "uncached": [[1.0e-3, 1.1e-3, 1.2e-3], [1.5e-3, 1.4e-3, 1.6e-3], [2.0e-2, 2.1e-2, 1.9e-2]],
+        "cached": [[1.0e-3, 1.0e-3, 1.1e-3], [1.0e-3, 1.0e-3, 1.1e-3], [1.2e-3, 1.1e-3, 1.1e-3]],
+    }
+    record = {
+        "device": "Made-up 9000",
+        "device_type": "cuda",
+        "versions": {"python": "3.99", "torch": "9.9", "cuda": "99.0"},
+        "date": "2001-02-03",
+        "commit": "abcdef0",
+        "dtype": "bfloat16",
+        "bandwidth": 2.0e12,
+        "throughput": 6.0e14,
+        "runs": [{**run, **changes.pop("run", {})}],
+    }
+    return {**record, **changes}
+
+
+def test_a_whole_record_of_decoding_is_accepted():
+    record = decoding_record()
+    assert results.check_decoding(record) is record
+    assert set(record) == set(results.DECODING)
+    assert set(record["runs"][0]["model"]) == set(results.MODEL)
+
+
+@pytest.mark.parametrize("name", results.DECODING)
+def test_a_record_of_decoding_lacks_nothing(name):
+    record = decoding_record()
+    del record[name]
+    with pytest.raises(ValueError, match=f"the record lacks {name}; it has "):
+        results.check_decoding(record)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"versions": {"python": "3"}}, "versions lacks torch; it has python"),
+        ({"bandwidth": 0.0}, "bandwidth must be positive, got 0.0"),
+        ({"throughput": float("nan")}, "throughput must be positive, got nan"),
+        ({"runs": []}, "has no runs"),
+        ({"runs": [{"model": {}}]}, "a run lacks batch_size, lengths, uncached, cached"),
+        ({"run": {"model": {"n_layers": 3}}}, "model lacks d_model, n_heads"),
+        ({"run": {"lengths": [1, 16]}}, "2 lengths need as many lists of times, got 3"),
+        ({"run": {"cached": [[1.0], [1.0], [1.0]]}}, "at least 2, .* got 3 and 1"),
+    ],
+)
+def test_a_record_of_decoding_that_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        results.check_decoding(decoding_record(**changes))
+
+
 # --- the records of this repository
+
+
+def test_the_records_of_decoding_have_what_the_chapter_reads():
+    for name in results.names("kv_cache*"):
+        results.check_decoding(results.load(name))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -197,7 +197,7 @@ def test_a_small_model_learns_a_small_text():
         (lambda: warmup_cosine(1, warmup=5, total=5), "warmup=5, total=5"),
         (lambda: warmup_cosine(0, warmup=1, total=5), "step=0"),
         (
-            lambda: next(shuffled_batches(3, 4, generator=torch.Generator())),
+            lambda: shuffled_batches(3, 4, generator=torch.Generator()),
             "batch_size=4 must be 1 or more, and at most 3",
         ),
         (lambda: train(nn.Linear(1, 1), [], step_down, None, n_steps=0), "n_steps .* got 0"),

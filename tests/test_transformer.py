@@ -366,6 +366,18 @@ def test_an_interrupt_inside_a_layer_leaves_the_state_as_it_was():
     assert [state.length, *(cache.length for cache in state.caches)] == [4, 4, 4]
 
 
+def test_a_refused_padded_call_leaves_the_state_without_padding():
+    model = make_lm(position=LearnedPosition(3, 12))
+    state, tokens = model.decode_state(2, 9), make_tokens(2, 3)
+    with torch.no_grad():
+        model(tokens[:, :2], state=state)
+        with pytest.raises(ValueError, match="position 3 is out of reach"):
+            model(tokens[:, :2], mask=torch.ones(2, 2) > 0, state=state)
+    assert state.mask(1) is None
+    assert state.k_positions.tolist() == [[0, 1]]
+    assert state.largest_position == 1
+
+
 def test_counted_positions_out_of_reach_are_refused():
     model = make_lm(position=LearnedPosition(4, 12))
     encoder = Encoder(11, 12, 1, 3, position=LearnedPosition(4, 12))

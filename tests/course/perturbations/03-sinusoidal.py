@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from tests.course.execution import Perturbation
+from tests.course.faults import transposed
 
 
 def table_from_one(scheme: type) -> type:
@@ -37,15 +38,6 @@ def last_pair_at_the_base(measure: Callable) -> Callable:
         return 2 * torch.pi * base**exponents
 
     return measure_wrongly
-
-
-def transposed(make: Callable) -> Callable:
-    """Turn the other way."""
-
-    def make_wrongly(*arguments, **options):
-        return make(*arguments, **options).mT
-
-    return make_wrongly
 
 
 PERTURBATIONS = {

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from tests.course.execution import Perturbation
+from tests.course.faults import transposed
 
 
 def without_cross_terms(decompose: Callable) -> Callable:
@@ -16,11 +17,6 @@ def without_cross_terms(decompose: Callable) -> Callable:
         return terms._replace(content_position=none, position_content=none)
 
     return decompose_wrongly
-
-
-def backwards(make: Callable) -> Callable:
-    """Shift the other way: the transpose."""
-    return lambda offset, dim, **options: make(-offset, dim, **options)
 
 
 def query_minus_key(function: Callable) -> Callable:
@@ -106,7 +102,7 @@ PERTURBATIONS = {
         replace=("sigma**2 * b.square().sum()", "0 * b.square().sum()"),
     ),
     "thm-relative-term": Perturbation(
-        "the shift runs backwards", patch={"lib.sinusoidal.shift_matrix": backwards}
+        "the shift runs backwards", patch={"lib.sinusoidal.shift_matrix": transposed}
     ),
     "eq-shaw": Perturbation("m - n", patch={"lib.relative.shaw_scores": query_minus_key}),
     "eq-shaw-values": Perturbation("m - n", patch={"lib.relative.shaw_values": query_minus_key}),

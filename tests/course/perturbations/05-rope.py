@@ -6,11 +6,7 @@ import torch
 
 from lib.rope import LinearScaling
 from tests.course.execution import Perturbation
-
-
-def transposed(make: Callable) -> Callable:
-    """Turn the other way: the inverse rotation."""
-    return lambda *arguments, **options: make(*arguments, **options).mT
+from tests.course.faults import transposed
 
 
 def of_the_distance(make: Callable) -> Callable:

@@ -1,0 +1,77 @@
+"""Links between the library's reference pages and the chapters, both ways.
+
+- In a docstring, a label such as ``eq-attention`` becomes a link to that equation or theorem, and
+  "chapter 05" a link to the chapter.
+- On a page of the book, the name of a public function or class of `lib` becomes a link to its
+  reference, wherever it stands as code: ``apply_rope``, ``lib.rope.apply_rope``.
+"""
+
+import re
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.nodes import make_refnode
+
+# the number of an equation has parentheses of its own
+LABEL = re.compile(r"\(``(eq-[a-z0-9-]+)``\)|``((?:eq|thm|prp|lem|cor)-[a-z0-9-]+)``")
+CHAPTER = re.compile(r"\b(chapters?) (\d\d)((?:(?:,| and| to) \d\d)*)")
+
+
+def with_links(app: Sphinx, what, name, obj, options, lines: list[str]) -> None:
+    """Turn labels and chapter numbers of a docstring into references."""
+    pages = {doc[5:7]: f"/{doc}" for doc in app.env.found_docs if re.match(r"book/\d\d-", doc)}
+
+    def label(found: re.Match) -> str:
+        name = found[1] or found[2]
+        return f":{'eq' if name.startswith('eq-') else 'prf:ref'}:`{name}`"
+
+    def number(found: re.Match) -> str:
+        page = pages.get(found[0])
+        return f":doc:`{found[0]} <{page}>`" if page else found[0]
+
+    def chapter(found: re.Match) -> str:
+        return f"{found[1]} " + re.sub(r"\d\d", number, found[2] + found[3])
+
+    for place, line in enumerate(lines):
+        lines[place] = CHAPTER.sub(chapter, LABEL.sub(label, line))
+
+
+class LinkNames(SphinxPostTransform):
+    """Link names of the library, written as code, to its reference."""
+
+    default_priority = 5
+
+    def run(self, **options) -> None:
+        if self.env.docname.startswith("book/api"):
+            return
+        known = names(self.env.get_domain("py").objects)
+        for literal in list(self.document.findall(nodes.literal)):
+            target = known.get(literal.astext().removesuffix("()"))
+            if target is None or isinstance(
+                literal.parent, nodes.reference | addnodes.pending_xref
+            ):
+                continue
+            name, entry = target
+            link = make_refnode(
+                self.app.builder, self.env.docname, entry.docname, entry.node_id, [], name
+            )
+            literal.replace_self(link)
+            link += literal
+
+
+def names(objects: dict) -> dict:
+    """What may stand as code, and what it names; short names of two objects are left out."""
+    full = {name: (name, entry) for name, entry in objects.items() if name.startswith("lib.")}
+    short = {}
+    for name, entry in objects.items():
+        if entry.objtype in ("function", "class", "exception") and name.count(".") == 2:
+            short.setdefault(name.rsplit(".", 1)[1], []).append((name, entry))
+    return full | {name: found[0] for name, found in short.items() if len(found) == 1}
+
+
+def setup(app: Sphinx) -> dict:
+    app.connect("autodoc-process-docstring", with_links, priority=100)  # before napoleon
+    app.add_post_transform(LinkNames)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

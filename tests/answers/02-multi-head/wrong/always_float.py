@@ -1,0 +1,16 @@
+"""Computes in float32 and casts back: float64 loses its last digits.
+
+Loses: heads-self, heads-cross, heads-masks
+"""
+
+
+# %% multi-head-answer
+def multi_head_attention(x, context, w_q, w_k, w_v, w_o, n_heads, mask=None):
+    dtype = x.dtype
+    context = (x if context is None else context).float()
+    x, w_q, w_k, w_v, w_o = (t.float() for t in (x, w_q, w_k, w_v, w_o))
+    query = (x @ w_q).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    key = (context @ w_k).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    value = (context @ w_v).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    heads, weights = attention(query, key, value, mask)
+    return (heads.transpose(1, 2).flatten(2) @ w_o).to(dtype), weights.to(dtype)

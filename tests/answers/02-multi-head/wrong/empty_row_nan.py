@@ -1,0 +1,26 @@
+"""A token that sees nothing gets nan.
+
+Loses: heads-masks
+"""
+
+import math
+
+import torch
+
+
+# %% multi-head-answer
+def hide(query, key, value, mask):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
+
+
+def multi_head_attention(x, context, w_q, w_k, w_v, w_o, n_heads, mask=None):
+    context = x if context is None else context
+    query = (x @ w_q).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    key = (context @ w_k).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    value = (context @ w_v).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    heads, weights = hide(query, key, value, mask)
+    return heads.transpose(1, 2).flatten(2) @ w_o, weights

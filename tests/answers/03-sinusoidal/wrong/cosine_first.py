@@ -1,0 +1,13 @@
+"""The cosine before the sine in each pair.
+
+Loses: encoding-values, encoding-edges
+"""
+
+import torch
+
+
+# %% encoding-answer
+def sinusoidal_encoding(positions, dim, base=10000.0):
+    frequencies = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    phases = positions.unsqueeze(-1) * frequencies
+    return torch.stack((phases.cos(), phases.sin()), dim=-1).flatten(-2)

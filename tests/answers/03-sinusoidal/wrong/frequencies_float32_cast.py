@@ -1,0 +1,13 @@
+"""float32 powers, cast to float64 at the end.
+
+Loses: frequencies
+"""
+
+import torch
+
+
+# %% frequencies-answer
+def angular_frequencies(dim, base=10000.0):
+    if dim < 2 or dim % 2 or base <= 1:
+        raise ValueError(f"dim={dim}, base={base}")
+    return (base ** (-torch.arange(0, dim, 2) / dim)).double()

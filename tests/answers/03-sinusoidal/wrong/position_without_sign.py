@@ -1,0 +1,13 @@
+"""|pos|: the code of −5 is that of 5.
+
+Loses: encoding-values, encoding-edges
+"""
+
+import torch
+
+
+# %% encoding-answer
+def sinusoidal_encoding(positions, dim, base=10000.0):
+    frequencies = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    phases = positions.abs().unsqueeze(-1) * frequencies
+    return torch.stack((phases.sin(), phases.cos()), dim=-1).flatten(-2)

@@ -1,0 +1,15 @@
+"""The matrix for columns multiplies rows: they move back.
+
+Loses: shift-rows
+"""
+
+import torch
+
+
+# %% rows-answer
+def shift_rows(rows, offset, base=10000.0):
+    dim = rows.shape[-1]
+    phases = offset * base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    cos, sin = phases.cos(), phases.sin()
+    blocks = (torch.stack((cos, sin), dim=-1), torch.stack((-sin, cos), dim=-1))
+    return rows @ torch.block_diag(*torch.stack(blocks, dim=-2))

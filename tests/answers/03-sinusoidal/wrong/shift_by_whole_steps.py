@@ -1,0 +1,15 @@
+"""One step, as often as needed: half a step is not a power of the matrix.
+
+Loses: shift-matrix
+"""
+
+import torch
+
+
+# %% shift-answer
+def shift_matrix(offset, dim, base=10000.0):
+    phases = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    cos, sin = phases.cos(), phases.sin()
+    rows = (torch.stack((cos, sin), dim=-1), torch.stack((-sin, cos), dim=-1))
+    step = torch.block_diag(*torch.stack(rows, dim=-2))
+    return torch.linalg.matrix_power(step, int(offset))

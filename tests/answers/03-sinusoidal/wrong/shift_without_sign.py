@@ -1,0 +1,14 @@
+"""|Δ|: going back is going forward.
+
+Loses: shift-matrix
+"""
+
+import torch
+
+
+# %% shift-answer
+def shift_matrix(offset, dim, base=10000.0):
+    phases = abs(offset) * base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    cos, sin = phases.cos(), phases.sin()
+    rows = (torch.stack((cos, sin), dim=-1), torch.stack((-sin, cos), dim=-1))
+    return torch.block_diag(*torch.stack(rows, dim=-2))

@@ -1,0 +1,13 @@
+"""All the sines before all the cosines: another layout.
+
+Loses: encoding-values, encoding-edges
+"""
+
+import torch
+
+
+# %% encoding-answer
+def sinusoidal_encoding(positions, dim, base=10000.0):
+    frequencies = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    phases = positions.unsqueeze(-1) * frequencies
+    return torch.cat((phases.sin(), phases.cos()), dim=-1)
