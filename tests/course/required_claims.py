@@ -243,4 +243,16 @@ REQUIRED: dict[str, frozenset[str]] = {
             "eq-persistent",
         }
     ),
+    "12-pretrained": frozenset(
+        {
+            "eq-bert-parameters",
+            "prp-same-embedding",
+            "thm-pooled-cosine",
+            "prp-padding-embedding",
+            "prp-learned-rows",
+            "prp-post-norm-output",
+            "prp-key-bias",
+            "prp-fold-bias",
+        }
+    ),
 }
