@@ -15,7 +15,7 @@ help:  ## list the targets
 	  while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 # --- read
-serve: .env-book  ## build the book and serve it on localhost (PORT=8000)
+serve: .env-book  ## build the book and serve it on localhost (PORT=8000, WEIGHTS=1: with a trained model)
 	@$(PY) -m tools.book --serve --port $(PORT)
 
 book: .env-book  ## build the book into _build/html, strictly
@@ -55,6 +55,7 @@ bench: .env-all  ## measure speed and memory beside other implementations (6 min
 
 results: .env-all  ## train the grids that chapters 07 and 08 draw from, where code or settings changed (FORCE=1: all)
 	@$(PY) -m benchmarks.record $(if $(FORCE),--force)
+	@$(PY) -m benchmarks.pretrained
 
 # --- keep house
 lock: .env-all  ## write requirements.lock anew from pyproject.toml (looks for newer versions)
@@ -66,10 +67,10 @@ clean:  ## remove what was built (not .venv, not people's work)
 # The environment: a call that finds everything installed returns at once.
 .PHONY: .env-book .env-lab .env-grade .env-all
 .env-book:
-	@$(PYTHON) tools/env.py book
+	@$(PYTHON) tools/env.py book $(if $(WEIGHTS),pretrained)
 .env-lab:
 	@$(PYTHON) tools/env.py lab
 .env-grade:
 	@$(PYTHON) tools/env.py grade
 .env-all:
-	@$(PYTHON) tools/env.py book lab grade dev
+	@$(PYTHON) tools/env.py book lab grade pretrained dev

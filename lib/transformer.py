@@ -1,15 +1,15 @@
 r"""The Transformer: blocks, and the encoder, decoder and models built of them (chapters 08, 09).
 
-========================  ============================================================
-class                     what it is
-========================  ============================================================
-:class:`FeedForward`      the same small network at every token
-:class:`Block`            attention, cross-attention if wanted, feed-forward; residuals
-:class:`Encoder`          tokens → vectors, every token sees every other (BERT)
-:class:`Decoder`          tokens → vectors, no token sees a later one
-:class:`LanguageModel`    a decoder that predicts the next token (GPT, Llama)
-:class:`Seq2Seq`          an encoder, and a language model that looks at it (T5)
-========================  ============================================================
+===============================  ============================================================
+class                            what it is
+===============================  ============================================================
+:class:`~lib.block.FeedForward`  the same small network at every token
+:class:`~lib.block.Block`        attention, cross-attention if wanted, feed-forward; residuals
+:class:`Encoder`                 tokens → vectors, every token sees every other (BERT)
+:class:`Decoder`                 tokens → vectors, no token sees a later one
+:class:`LanguageModel`           a decoder that predicts the next token (GPT, Llama)
+:class:`Seq2Seq`                 an encoder, and a language model that looks at it (T5)
+===============================  ============================================================
 
 Conventions:
 
@@ -75,7 +75,7 @@ class Encoder(Stack):
 
         Returns:
             ``(batch, length, d_model)``; with ``return_weights`` the pair with
-            :class:`AttentionWeights`.
+            :class:`lib.block.AttentionWeights`.
 
         Raises:
             ValueError: if a shape, dtype, device or value does not fit.
@@ -133,7 +133,7 @@ class Decoder(Stack):
 
         Returns:
             ``(batch, length, d_model)``; with ``return_weights`` the pair with
-            :class:`AttentionWeights`.
+            :class:`lib.block.AttentionWeights`.
 
         Raises:
             ValueError: if a shape, dtype, device or value does not fit, or the state is too
@@ -349,7 +349,7 @@ class LanguageModel(Decoder):
 
         Returns:
             Logits ``(batch, length or 1, vocab_size)``; with ``return_weights`` the pair with
-            :class:`AttentionWeights`.
+            :class:`lib.block.AttentionWeights`.
 
         Raises:
             ValueError: as :meth:`Decoder.forward`.
@@ -436,7 +436,7 @@ class Seq2Seq(nn.Module):
 
         Returns:
             Logits ``(batch, target_len, target_vocab_size)``; with ``return_weights`` the pair
-            with :class:`AttentionWeights`.
+            with :class:`lib.block.AttentionWeights`.
 
         Raises:
             ValueError: as :meth:`Encoder.forward` and :meth:`Decoder.forward`.

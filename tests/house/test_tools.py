@@ -120,5 +120,6 @@ def test_a_half_made_environment_counts_as_none(record):
 
 @pytest.mark.parametrize("arguments", [[], ["books"]])
 def test_unknown_extras_are_refused(arguments):
-    with pytest.raises(SystemExit, match=r"usage: env\.py book \| lab \| grade \| dev"):
+    known = r"usage: env\.py book \| lab \| grade \| pretrained \| dev"
+    with pytest.raises(SystemExit, match=known):
         env.main(arguments)

@@ -1,0 +1,12 @@
+"""Forgets the minus: the pairs get faster and faster.
+
+Loses: frequencies
+"""
+
+import torch
+
+
+# %% frequencies-answer
+def rope_frequencies(head_dim, base):
+    pair = torch.arange(head_dim // 2, dtype=torch.float64)
+    return base ** (2 * pair / head_dim)

@@ -1,0 +1,22 @@
+"""Turns the keys by the positions of the queries, as far as there are any.
+
+Loses: heads
+"""
+
+import torch
+
+
+# %% heads-answer
+def turned(x, positions, frequencies):
+    r = len(frequencies)
+    angles = positions[:, None, :, None] * frequencies
+    cos, sin = angles.cos(), angles.sin()
+    a, b, rest = x[..., :r], x[..., r : 2 * r], x[..., 2 * r :]
+    return torch.cat((a * cos - b * sin, a * sin + b * cos, rest), dim=-1).to(x.dtype)
+
+
+def rotate_queries_and_keys(query, key, q_positions, k_positions, frequencies):
+    positions = k_positions.clone()
+    length = min(q_positions.shape[1], k_positions.shape[1])
+    positions[:, -length:] = q_positions[:, -length:]
+    return turned(query, q_positions, frequencies), turned(key, positions, frequencies)

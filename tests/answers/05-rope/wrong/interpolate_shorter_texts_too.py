@@ -1,0 +1,9 @@
+"""Speeds the pairs up for shorter texts.
+
+Loses: interpolate
+"""
+
+
+# %% interpolate-answer
+def interpolate(frequencies, trained_len, wanted_len):
+    return frequencies * trained_len / wanted_len

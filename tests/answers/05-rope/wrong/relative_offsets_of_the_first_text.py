@@ -1,0 +1,13 @@
+"""Gives every text the offsets of the first one.
+
+Loses: relative
+"""
+
+
+# %% relative-answer
+def relative_scores(query, key, offsets, frequencies):
+    offsets = offsets.reshape(-1, *offsets.shape[-2:])[0]
+    a, b = query.unsqueeze(-2)[..., 0::2], query.unsqueeze(-2)[..., 1::2]
+    c, d = key.unsqueeze(-3)[..., 0::2], key.unsqueeze(-3)[..., 1::2]
+    angles = offsets.unsqueeze(-1) * frequencies
+    return ((a * c + b * d) * angles.cos() + (b * c - a * d) * angles.sin()).sum(dim=-1)

@@ -1,0 +1,15 @@
+"""Divides the scores by √d.
+
+Loses: relative
+"""
+
+import math
+
+
+# %% relative-answer
+def relative_scores(query, key, offsets, frequencies):
+    a, b = query.unsqueeze(-2)[..., 0::2], query.unsqueeze(-2)[..., 1::2]
+    c, d = key.unsqueeze(-3)[..., 0::2], key.unsqueeze(-3)[..., 1::2]
+    angles = offsets.unsqueeze(-1) * frequencies
+    scores = ((a * c + b * d) * angles.cos() + (b * c - a * d) * angles.sin()).sum(dim=-1)
+    return scores / math.sqrt(query.shape[-1])

