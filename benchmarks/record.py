@@ -15,6 +15,10 @@ changed since, each opening is run again. If it gives the same numbers, the arm 
 record says when that was; if not, the arm is trained anew. An arm whose settings changed is
 trained anew, one that left the grid is dropped. Each arm is written as soon as it is done, so an
 interrupted run goes on where it was.
+
+An experiment that trains on a text has a third function, ``corpus_hash()``, and its results hold
+that hash as ``corpus``. Under a Python whose help topics are another text nothing can be
+replayed: the tests say so and skip, and the record is left alone unless ``--force`` is given.
 """
 
 import argparse
@@ -36,7 +40,8 @@ from benchmarks.machine import ROOT, commit, processor
 from lib import results
 from tools import imports
 
-EXPERIMENTS: dict[str, str] = {  # name of the record -> module
+EXPERIMENTS = {  # name of the record -> module
+    "extrapolation": "lib.length_experiment",
     "warmup": "lib.depth_experiment",
 }
 OPENING = 10  # steps
@@ -87,6 +92,17 @@ def replay(name: str, kept: dict) -> list[str]:
     return list(differences(kept["opening"], json.loads(json.dumps(now))))
 
 
+def other_text(name: str, kept: dict) -> str:
+    """Why an arm cannot be run again here: its text is not that of this Python. Else nothing."""
+    corpus_hash = getattr(experiment(name), "corpus_hash", None)
+    if corpus_hash is None or corpus_hash() == kept["result"]["corpus"]:
+        return ""
+    return (
+        f"{name} was trained on the help topics of Python {kept['python']}, and those of Python "
+        f"{platform.python_version()} are another text"
+    )
+
+
 def differences(old: object, new: object, at: str = "opening") -> Iterator[str]:
     """Where two results differ, numbers by more than `TOLERANCE`."""
     if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
@@ -133,9 +149,15 @@ def update(name: str, *, force: bool = False, only: str = "", processes: int = 2
         force: train every arm anew.
         only: train no arm whose settings lack this text; the rest of the record stays as it is.
         processes: arms at the same time, one thread each.
+
+    Raises:
+        ValueError: if there is something to do, and the record's text is not that of this Python.
     """
     grid, record, now = experiment(name).arms(), read(name), code_hash(name)
     known = [] if force else [kept for kept in record["arms"] if kept["arm"] in grid]
+    if known and (record["code"] != now or len(known) < len(grid)):
+        if reason := other_text(name, known[0]):
+            raise ValueError(f"{reason}: --force would train every arm anew on it")
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
         if record["code"] != now and known:

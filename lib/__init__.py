@@ -14,8 +14,8 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.efficient`: sliding windows, Linformer, Performer (11).
 - :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
   a clock that waits for the device; :mod:`lib.crossover`: from which length on a cache pays.
-- :mod:`lib.depth_experiment`: the training grid behind chapter 08; :mod:`lib.results` reads what it
-  gave.
+- :mod:`lib.length_experiment`, :mod:`lib.depth_experiment`: training grids (07, 08);
+  :mod:`lib.results` reads what they gave.
 - :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with, made
   of the marks in :mod:`lib.marks`.
 

@@ -2,15 +2,15 @@ r"""Scaled dot-product attention and the masks that go with it (chapters 01 and 
 
 Shapes, with ``...`` for any leading dimensions (usually ``batch, heads``):
 
-=========  ==========================  =============================================
-name       shape                       meaning
-=========  ==========================  =============================================
-query      ``(..., q_len, head_dim)``  what position m asks for
-key        ``(..., k_len, head_dim)``  what position n offers to be matched with
-value      ``(..., k_len, value_dim)`` what position n hands over
-scores     ``(..., q_len, k_len)``     query · key, before the softmax
-weights    ``(..., q_len, k_len)``     after the softmax; each row sums to 1
-=========  ==========================  =============================================
+=========  ===========================  =============================================
+name       shape                        meaning
+=========  ===========================  =============================================
+query      ``(..., q_len, head_dim)``   what position m asks for
+key        ``(..., k_len, head_dim)``   what position n offers to be matched with
+value      ``(..., k_len, value_dim)``  what position n hands over
+scores     ``(..., q_len, k_len)``      query · key, before the softmax
+weights    ``(..., q_len, k_len)``      after the softmax; each row sums to 1
+=========  ===========================  =============================================
 
 Conventions:
 

@@ -2,7 +2,8 @@
 
 A **claim** is
 
-- a labelled ``{prf:theorem}``, ``{prf:lemma}``, ``{prf:proposition}`` or ``{prf:corollary}``, or
+- a labelled ``{prf:theorem}``, ``{prf:lemma}``, ``{prf:proposition}`` or ``{prf:corollary}``,
+- a labelled ``{prf:observation}``: what recorded numbers say, or
 - a labelled ``{math}`` block whose label the notebook's metadata lists under ``"claims"``.
 
 Definitions and the other equations are not claims. A **check** is a code cell whose metadata
@@ -22,7 +23,8 @@ import nbformat
 from nbformat import NotebookNode
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
-CLAIMING = {f"prf:{kind}" for kind in ("theorem", "lemma", "proposition", "corollary")}
+PROVED = ("theorem", "lemma", "proposition", "corollary")
+CLAIMING = {f"prf:{kind}" for kind in (*PROVED, "observation")}
 FENCE = re.compile(r"^\s*(?P<fence>`{3,}|:{3,}|~{3,})(?:\{(?P<directive>[\w:-]+)\})?")
 OPTION = re.compile(r"^\s*:(?P<key>[\w-]+):\s*(?P<value>.*)$")
 DOLLAR_LABEL = re.compile(r"\$\$\s*\(([\w:-]+)\)\s*$", re.MULTILINE)

@@ -124,6 +124,29 @@ REQUIRED: dict[str, frozenset[str]] = {
             "cor-window",
         }
     ),
+    "07-extrapolation": frozenset(
+        {
+            "prp-same-targets",
+            "eq-block-loss",
+            "prp-average",
+            "prp-reach",
+            "prp-untrained",
+            "prp-count",
+            "prp-flat-tail",
+            "thm-cut",
+            "prp-novelty",
+            "obs-absolute",
+            "obs-rope",
+            "obs-scaling",
+            "obs-onset",
+            "obs-hold",
+            "obs-uses",
+            "obs-far",
+            "obs-flat",
+            "obs-wide",
+            "obs-average",
+        }
+    ),
     "08-norms": frozenset(
         {
             "eq-residual-jacobian",

@@ -1,0 +1,123 @@
+"""What breaks each claim of chapter 07, and nothing else in it."""
+
+from collections.abc import Callable
+
+import torch
+
+from tests.course.execution import Perturbation
+
+
+def next_group(measure: Callable) -> Callable:
+    """Report the loss of each group of targets for its neighbour."""
+    return lambda *arguments, **sizes: measure(*arguments, **sizes).roll(1, dims=1)
+
+
+def positions_end(measure: Callable) -> Callable:
+    """Take every position from the third on for the third."""
+    return lambda *arguments, **sizes: measure(*arguments, **{**sizes, "largest": 3})
+
+
+def begins_again(scheme: type) -> type:
+    """Go back to the first row of the table after the last one."""
+
+    class Wrong(scheme):
+        def __init__(self, max_len, d_model):
+            super().__init__(max_len, d_model)
+            self.rows, self.max_len = max_len, None
+
+        def embed(self, x, positions):
+            return super().embed(x, positions % self.rows)
+
+    return Wrong
+
+
+def four_times_as_far(bucket: Callable) -> Callable:
+    """Take each distance times four."""
+    return lambda offsets, **sizes: bucket(4 * offsets, **sizes)
+
+
+def far_ones_dealt_out(bucket: Callable) -> Callable:
+    """Deal out the far distances over all the buckets."""
+
+    def bucket_wrongly(offsets, *, num_buckets=32, max_distance=128, **direction):
+        sizes = {"num_buckets": num_buckets, "max_distance": max_distance}
+        far = offsets.abs() >= max_distance
+        return torch.where(far, offsets.abs() % num_buckets, bucket(offsets, **sizes, **direction))
+
+    return bucket_wrongly
+
+
+def sees_everything(make: Callable) -> Callable:
+    """Forget the causal mask."""
+    return lambda *arguments, **options: torch.ones_like(make(*arguments, **options))
+
+
+def too_flat(make: Callable) -> Callable:
+    """Take a quarter of each slope."""
+    return lambda *arguments, **options: make(*arguments, **options) / 4
+
+
+def turned_twice(tables: Callable) -> Callable:
+    """Turn by twice the angle."""
+    return lambda positions, *arguments, **options: tables(2 * positions, *arguments, **options)
+
+
+PERTURBATIONS = {
+    "prp-same-targets": Perturbation(
+        "the neighbour's targets", patch={"lib.length_experiment.losses_by_block": next_group}
+    ),
+    "eq-block-loss": Perturbation(
+        "positions end", patch={"lib.length_experiment.losses_by_block": positions_end}
+    ),
+    "prp-average": Perturbation(
+        "the average shows the whole rise", replace=("rise * (1 - trained / n)", "rise")
+    ),
+    "prp-reach": Perturbation(
+        "the table begins again", patch={"lib.length_experiment.LearnedPosition": begins_again}
+    ),
+    "prp-untrained": Perturbation(
+        "distances times four", patch={"lib.position.relative_position_bucket": four_times_as_far}
+    ),
+    "prp-count": Perturbation(
+        "the causal mask is forgotten", patch={"lib.attention.causal_mask": sees_everything}
+    ),
+    "prp-flat-tail": Perturbation(
+        "the far bias is not flat",
+        patch={"lib.position.relative_position_bucket": far_ones_dealt_out},
+    ),
+    "thm-cut": Perturbation("slopes too flat", patch={"lib.alibi.alibi_bias": too_flat}),
+    "prp-novelty": Perturbation("angles doubled", patch={"lib.rope.rope_tables": turned_twice}),
+    # --- what the record says: the numbers of another scheme, or of another place
+    "obs-absolute": Perturbation(
+        "linear biases for the sinusoids", replace=('("sinusoidal", None)', '("alibi", None)')
+    ),
+    "obs-rope": Perturbation(
+        "linear biases for the rotations", replace=('risen = rise("rope")', 'risen = rise("alibi")')
+    ),
+    "obs-scaling": Perturbation(
+        "factors exchanged",
+        replace=("(cost[name, 8] > cost[name, 2])", "(cost[name, 8] < cost[name, 2])"),
+    ),
+    "obs-onset": Perturbation(
+        "who meets them later breaks earlier",
+        replace=("new_at[one] < new_at[other]", "new_at[one] > new_at[other]"),
+    ),
+    "obs-hold": Perturbation("T5 for ALiBi", replace=('["alibi", "transformer-xl"]', '["t5"]')),
+    "obs-uses": Perturbation(
+        "against the first block, with hardly any context",
+        replace=(
+            "rise(scheme) > -3 * errors",
+            "measured(scheme)[:, last + 1 :] - measured(scheme)[:, :1] > -3 * errors",
+        ),
+    ),
+    "obs-far": Perturbation("T5 for ALiBi", replace=('== "alibi"', '== "t5"')),
+    "obs-flat": Perturbation(
+        "linear biases for Shaw's", replace=('"t5", "shaw"]', '"t5", "alibi"]')
+    ),
+    "obs-wide": Perturbation(
+        "the same T5 twice", replace=('measured("t5-wide")', 'measured("t5")')
+    ),
+    "obs-average": Perturbation(
+        "T5 for Shaw's", replace=('for scheme in ["shaw"]', 'for scheme in ["t5"]')
+    ),
+}
