@@ -122,7 +122,7 @@ def test_the_start_page_names_real_commands():
 
 def test_names_in_the_notation_are_names_in_the_library():
     library = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "lib").rglob("*.py"))
-    words = set(re.findall(r"\b[a-z_]\w*\b", library))
+    words = set(re.findall(r"\b[A-Za-z_]\w*\b", library))
     rows, column = [], None
     for line in (BOOK / "notation.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

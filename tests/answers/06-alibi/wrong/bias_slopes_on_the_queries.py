@@ -1,0 +1,11 @@
+"""The slopes stand on the axis of the queries: right for one head only.
+
+Loses: bias-values, bias-edges
+"""
+
+
+# %% bias-answer
+def alibi_bias(slopes, q_positions, k_positions):
+    offset = k_positions.long().unsqueeze(-2) - q_positions.long().unsqueeze(-1)
+    distance = offset.abs().unsqueeze(-3).to(slopes.dtype)
+    return -slopes.view(1, -1, 1) * distance

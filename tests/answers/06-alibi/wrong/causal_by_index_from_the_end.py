@@ -1,0 +1,22 @@
+"""The last query sees the last column, whatever the positions are.
+
+Loses: attention-causal
+"""
+
+import math
+
+import torch
+
+
+# %% attention-answer
+def alibi_attention(query, key, value, slopes, q_positions, k_positions, causal):
+    offset = k_positions[:, None, None, :] - q_positions[:, None, :, None]
+    bias = -slopes[:, None, None] * offset.abs()
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) + bias
+    q_len, k_len = offset.shape[-2:]
+    index = torch.arange(k_len) - torch.arange(k_len - q_len, k_len).unsqueeze(-1)
+    ahead = (index > 0).expand_as(offset) if causal else torch.zeros_like(offset, dtype=torch.bool)
+    nothing = ahead.all(dim=-1, keepdim=True)
+    scores = scores.masked_fill(ahead, -math.inf).masked_fill(nothing, 0.0)
+    weights = torch.softmax(scores, dim=-1).masked_fill(nothing, 0.0)
+    return weights @ value, weights

@@ -1,0 +1,19 @@
+"""A query that sees nothing has weights nan.
+
+Loses: attention-causal
+"""
+
+import math
+
+import torch
+
+
+# %% attention-answer
+def alibi_attention(query, key, value, slopes, q_positions, k_positions, causal):
+    offset = k_positions[:, None, None, :] - q_positions[:, None, :, None]
+    bias = -slopes[:, None, None] * offset.abs()
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1]) + bias
+    ahead = offset > 0 if causal else torch.zeros_like(offset, dtype=torch.bool)
+    scores = scores.masked_fill(ahead, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights

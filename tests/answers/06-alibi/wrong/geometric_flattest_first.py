@@ -1,0 +1,12 @@
+"""The slopes in reversed order.
+
+Loses: geometric-slopes
+"""
+
+import torch
+
+
+# %% geometric-answer
+def geometric_slopes(n_heads):
+    h = torch.arange(n_heads, 0, -1, dtype=torch.float64)
+    return 2.0 ** (-8 * h / n_heads)

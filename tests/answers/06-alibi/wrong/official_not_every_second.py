@@ -1,0 +1,14 @@
+"""Takes the first slopes for 2P heads, and not every second one: some occur twice.
+
+Loses: official-slopes
+"""
+
+import torch
+
+
+# %% official-answer
+def official_slopes(n_heads):
+    power = 2 ** (n_heads.bit_length() - 1)
+    first = 2.0 ** (-8 * torch.arange(1, power + 1, dtype=torch.float64) / power)
+    double = 2.0 ** (-4 * torch.arange(1, 2 * power + 1, dtype=torch.float64) / power)
+    return torch.cat((first, double[: n_heads - power]))

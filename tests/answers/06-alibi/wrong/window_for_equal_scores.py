@@ -1,0 +1,13 @@
+"""The scores are taken for equal.
+
+Loses: window-test
+"""
+
+import math
+
+import torch
+
+
+# %% window-answer
+def window(slopes, epsilon, bound):
+    return torch.ceil(math.log(1 / epsilon) / slopes).long()
