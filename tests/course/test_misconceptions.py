@@ -1,0 +1,120 @@
+"""The page of claims: all 52 are there, each verdict is computed, and each could be another."""
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+from tests.course.claims import BOOK, read
+from tests.course.execution import (
+    Perturbation,
+    patched,
+    perturbations,
+    perturbed_source,
+    run,
+    set_up_cells,
+    undone_later,
+)
+
+PAGE = read(BOOK / "misconceptions.ipynb")
+CELLS = {cell.id: cell for cell in PAGE.notebook.cells}
+NUMBERS = range(1, 53)
+EXPECTED = dict.fromkeys(NUMBERS, "wrong") | dict.fromkeys(
+    (1, 3, 6, 8, 9, 10, 11, 16, 18, 20, 24, 25, 27, 28, 32, 34, 37, 39, 41, 43, 44, 48, 50, 52),
+    "half true",
+)
+
+
+def found(number: int | None = None, perturbation: Perturbation | None = None) -> dict:
+    """Run the set-up cells and the cell of this claim, or all of them: what they found.
+
+    Args:
+        number: the claim; all of them when not given.
+        perturbation: what is different meanwhile.
+    """
+    with undone_later(), patched(perturbation):
+        base = {"__name__": "page", "display": lambda *objects: None}
+        for cell in set_up_cells(PAGE):
+            run(cell.source, base, f"misconceptions:{cell.id}")
+        for each in NUMBERS if number is None else [number]:
+            name, source = f"claim-{each}", CELLS[f"claim-{each}"].source
+            if perturbation and perturbation.replace:
+                source = perturbed_source(source, perturbation, name)
+            run(source, dict(base), f"misconceptions:{name}")
+        return base["FOUND"]
+
+
+@cache
+def undisturbed() -> dict:
+    return found()
+
+
+def test_all_claims_are_there_in_order():
+    text = "\n".join(c.source for c in PAGE.notebook.cells if c.cell_type == "markdown")
+    headings = re.findall(r"^\(claim-(\d+)\)=\n### (\d+)\. “.+”$", text, re.MULTILINE)
+    assert headings == [(str(number), str(number)) for number in NUMBERS]
+    ids = [cell.id for cell in PAGE.notebook.cells if re.fullmatch(r"claim-\d+", cell.id)]
+    assert ids == [f"claim-{number}" for number in NUMBERS]
+    assert list(undisturbed()) == list(NUMBERS)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_verdict(number):
+    word, _, tests, instead = undisturbed()[number]
+    assert word == EXPECTED[number], tests
+    assert instead is None or instead[1], instead
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_every_entry_is_whole(number):
+    """Claim, reason, check, what is right, source: cells that follow each other."""
+    order = list(CELLS)
+    start = order.index(f"claim-{number}")
+    assert order[start - 1 : start + 2] == [f"says-{number}", f"claim-{number}", f"right-{number}"]
+    before, after = CELLS[f"says-{number}"].source, CELLS[f"right-{number}"].source
+    assert "**Why it is believed.** " in before
+    assert after.startswith("**What is right.** ")
+    assert "\n\n**Source.** " in after
+    assert re.search(r"\{(prf:ref|eq|ref|doc)\}`|\.ipynb\)", after), "no link to a chapter"
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_no_verdict_is_typed(number):
+    """Whether a test came out is an expression; and only `verdict` knows the words."""
+    tree = ast.parse(CELLS[f"claim-{number}"].source)
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    assert not {"wrong", "half true", "true here"} & {c for c in constants if isinstance(c, str)}
+    (call,) = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "verdict"
+    )
+    assert call.args[0].value == number
+    tests = [node.elts for node in ast.walk(tree) if isinstance(node, ast.Tuple)]
+    for says, came_out, _ in (test for test in tests if len(test) == 3):
+        if isinstance(getattr(says, "value", ""), str):
+            assert not isinstance(came_out, ast.Constant), ast.unparse(came_out)
+
+
+def test_each_verdict_has_another_world():
+    assert list(perturbations("misconceptions")) == list(NUMBERS)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_verdict_can_be_another(number):
+    perturbation, expected = perturbations("misconceptions")[number]
+    assert expected != EXPECTED[number]
+    assert found(number, perturbation)[number][0] == expected
+
+
+def test_the_rule_of_the_verdicts():
+    """All tests hold: true here. Some: half true. None: wrong."""
+    with undone_later():
+        base = {"__name__": "page", "display": lambda *objects: None}
+        for cell in set_up_cells(PAGE):
+            run(cell.source, base, cell.id)
+    yes, no = ("says", True, "seen"), ("says", False, "seen")
+    for tests, word in [([yes, yes], "true here"), ([no, yes], "half true"), ([no], "wrong")]:
+        base["verdict"](0, "claim", *tests)
+        assert base["FOUND"][0][0] == word
