@@ -119,11 +119,16 @@ def test_the_release_is_complete(slug):
     stubs = [cell for cell in release.cells if cell.metadata.get("nbgrader", {}).get("solution")]
     assert stubs
     for cell in stubs:
-        (function,) = ast.parse(cell.source).body
+        (made,) = ast.parse(cell.source).body
         assert cell.source.rstrip().endswith("raise NotImplementedError()"), cell.id
-        assert ast.get_docstring(function), cell.id
-        assert function.returns, cell.id
-        assert all(argument.annotation for argument in function.args.args), cell.id
+        assert ast.get_docstring(made), cell.id
+        functions = made.body[1:] if isinstance(made, ast.ClassDef) else [made]
+        for function in functions:  # of a class: its methods, and nothing else
+            assert ast.get_docstring(function), (cell.id, function.name)
+            assert ast.unparse(function.body[-1]) == "raise NotImplementedError()", cell.id
+            assert function.returns, (cell.id, function.name)
+            arguments = [each for each in function.args.args if each.arg != "self"]
+            assert all(each.annotation for each in arguments), (cell.id, function.name)
 
 
 # --- the notebook
