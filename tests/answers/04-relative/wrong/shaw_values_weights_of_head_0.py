@@ -1,0 +1,12 @@
+"""The positions are weighted as head 0 does, in all heads.
+
+Loses: shaw-values
+"""
+
+
+# %% shaw-values-answer
+def shaw_values(weights, value, value_table, relative_position):
+    c = value_table.shape[0] // 2
+    vectors = value_table[relative_position.clamp(-c, c) + c]
+    position = (weights[:, :1].unsqueeze(-1) * vectors.unsqueeze(-4)).sum(dim=-2)
+    return weights @ value + position

@@ -1,0 +1,13 @@
+"""Content–position with the keys in the rows: the right pairs of vectors, the wrong weights.
+
+Loses: terms
+"""
+
+
+# %% terms-answer
+def decompose_scores(x, p, w_q, w_k):
+    p = p.expand(x.shape)
+    x_q, p_q = x @ w_q, p @ w_q
+    x_k, p_k = (x @ w_k).transpose(-2, -1), (p @ w_k).transpose(-2, -1)
+    cross = p_q @ x_k
+    return x_q @ x_k, cross.transpose(-2, -1), cross, p_q @ p_k

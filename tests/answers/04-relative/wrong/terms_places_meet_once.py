@@ -1,0 +1,13 @@
+"""Position–position is made once, from the first text's places: right if all share them.
+
+Loses: terms
+"""
+
+
+# %% terms-answer
+def decompose_scores(x, p, w_q, w_k):
+    p = p.expand(x.shape)
+    x_q, p_q = x @ w_q, p @ w_q
+    x_k, p_k = (x @ w_k).transpose(-2, -1), (p @ w_k).transpose(-2, -1)
+    once = p_q[0] @ p_k[0]
+    return x_q @ x_k, x_q @ p_k, p_q @ x_k, once.expand(len(x), -1, -1)
