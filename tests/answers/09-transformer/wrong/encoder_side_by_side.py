@@ -1,0 +1,11 @@
+"""Both sublayers read what enters the layer.
+
+Loses: encoder
+"""
+
+
+# %% encoder-answer
+def encoder_layer(x, real, attention_weights, feed_forward_weights, norms):
+    normed = layer_norm(x, norms[0])
+    attended = attend(normed, normed, attention_weights, real[:, None, None, :])
+    return x + attended + feed_forward(layer_norm(x, norms[1]), feed_forward_weights)
