@@ -1,4 +1,4 @@
-"""The norm of the feed-forward part stands in front of the cross-attention, and the other way round.
+"""The norms of the cross-attention and of the feed-forward part are exchanged.
 
 Loses: decoder
 """

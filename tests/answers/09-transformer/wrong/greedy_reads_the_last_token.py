@@ -1,6 +1,6 @@
 """The decoder reads the last token alone, as if there were a cache.
 
-Loses: greedy-steps
+Loses: greedy-steps, greedy-ends
 """
 
 import torch

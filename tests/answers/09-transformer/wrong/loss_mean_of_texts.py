@@ -1,6 +1,6 @@
 """The mean over the texts of each text's mean.
 
-Loses: loss-values, loss-edges
+Loses: loss-values
 """
 
 import torch

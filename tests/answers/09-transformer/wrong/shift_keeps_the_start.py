@@ -1,9 +1,0 @@
-"""The targets begin with start.
-
-Loses: shift
-"""
-
-
-# %% shift-answer
-def teacher_forcing(tokens, real):
-    return tokens[:, :-1], tokens[:, :-1], real[:, :-1]
