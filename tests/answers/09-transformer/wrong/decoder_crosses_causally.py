@@ -1,0 +1,20 @@
+"""The cross-attention is causal as well.
+
+Loses: decoder
+"""
+
+import torch
+
+
+# %% decoder-answer
+def decoder_layer(
+    x, context, context_real, self_weights, cross_weights, feed_forward_weights, norms
+):
+    causal = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+    lengths = x.shape[1], context.shape[1]
+    seen = context_real[:, None, None, :] & torch.ones(lengths, dtype=torch.bool).tril()
+    seen = seen | ~seen.any(dim=-1, keepdim=True)
+    normed = layer_norm(x, norms[0])
+    x = x + attend(normed, normed, self_weights, causal)
+    x = x + attend(layer_norm(x, norms[1]), context, cross_weights, seen)
+    return x + feed_forward(layer_norm(x, norms[2]), feed_forward_weights)

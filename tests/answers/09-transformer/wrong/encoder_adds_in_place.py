@@ -1,0 +1,11 @@
+"""Right, but it adds to the caller's tokens.
+
+Loses: encoder
+"""
+
+
+# %% encoder-answer
+def encoder_layer(x, real, attention_weights, feed_forward_weights, norms):
+    normed = layer_norm(x, norms[0])
+    x += attend(normed, normed, attention_weights, real[:, None, None, :])
+    return x + feed_forward(layer_norm(x, norms[1]), feed_forward_weights)

@@ -1,0 +1,20 @@
+"""Stops before the last end token is appended.
+
+Loses: greedy-ends
+"""
+
+import torch
+
+
+# %% greedy-answer
+def greedy(decoder, prompt, max_new_tokens, end_token):
+    text = prompt
+    ended = torch.zeros(len(prompt), dtype=torch.bool)
+    for _ in range(max_new_tokens):
+        best = decoder(text)[:, -1].argmax(dim=-1)
+        best = torch.where(ended, end_token, best)
+        ended = best == end_token
+        if ended.all():
+            break
+        text = torch.cat((text, best[:, None]), dim=1)
+    return text[:, prompt.shape[1] :]

@@ -1,0 +1,12 @@
+"""Writes −100 into the caller's targets.
+
+Loses: loss-edges
+"""
+
+import torch
+
+
+# %% loss-answer
+def cross_entropy(logits, targets, counts):
+    targets[~counts] = -100
+    return torch.nn.functional.cross_entropy(logits.transpose(1, 2), targets)

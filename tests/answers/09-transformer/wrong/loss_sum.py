@@ -1,0 +1,12 @@
+"""The sum instead of the mean.
+
+Loses: loss-values, loss-edges
+"""
+
+import torch
+
+
+# %% loss-answer
+def cross_entropy(logits, targets, counts):
+    z, y = logits[counts], targets[counts]
+    return (torch.logsumexp(z, dim=-1) - z[torch.arange(len(y)), y]).sum()
