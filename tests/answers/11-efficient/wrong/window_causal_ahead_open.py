@@ -1,0 +1,11 @@
+"""Without the causal rule every later key is seen.
+
+Loses: window-mask
+"""
+
+
+# %% window-answer
+def sliding_window_mask(q_positions, k_positions, window, causal):
+    distance = q_positions.unsqueeze(-1) - k_positions.unsqueeze(-2)
+    near = distance <= window
+    return near & (distance >= 0) if causal else near
