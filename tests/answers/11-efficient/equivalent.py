@@ -3,7 +3,7 @@
 SIZE = "queries, keys and directions have the same number of components"
 FOUR = "there are four dimensions here, so dimension 2 is the second from the end"
 TWO = "the projection has two dimensions, so dimension 1 is the last one"
-LEVEL = "any number of the row (or of the keys) brings the exponentials into range, for spreads up to 30"
+LEVEL = "any number of the row (or of all keys) serves, for spreads of up to 30"
 ORDER = "the largest over both dimensions does not depend on their order"
 
 EXPONENT = "return torch.exp(scaled @ projection.transpose(-2, {}) - half_square)"
