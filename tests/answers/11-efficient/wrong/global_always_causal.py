@@ -1,0 +1,14 @@
+"""Global tokens never look ahead, not even in an encoder.
+
+Loses: global-mask
+"""
+
+import torch
+
+
+# %% global-answer
+def add_global_tokens(mask, q_positions, k_positions, global_positions, causal):
+    from_global = torch.isin(q_positions, global_positions).unsqueeze(-1)
+    to_global = torch.isin(k_positions, global_positions).unsqueeze(-2)
+    behind = k_positions.unsqueeze(-2) <= q_positions.unsqueeze(-1)
+    return mask | ((from_global | to_global) & behind)

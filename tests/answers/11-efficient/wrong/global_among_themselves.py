@@ -1,0 +1,15 @@
+"""Only pairs of two global tokens are added.
+
+Loses: global-mask
+"""
+
+import torch
+
+
+# %% global-answer
+def add_global_tokens(mask, q_positions, k_positions, global_positions, causal):
+    from_global = torch.isin(q_positions, global_positions).unsqueeze(-1)
+    to_global = torch.isin(k_positions, global_positions).unsqueeze(-2)
+    behind = k_positions.unsqueeze(-2) <= q_positions.unsqueeze(-1)
+    added = from_global & to_global
+    return mask | (added & behind if causal else added)

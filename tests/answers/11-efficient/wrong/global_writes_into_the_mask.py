@@ -1,0 +1,16 @@
+"""Writes into the mask of the caller.
+
+Loses: global-mask
+"""
+
+import torch
+
+
+# %% global-answer
+def add_global_tokens(mask, q_positions, k_positions, global_positions, causal):
+    from_global = torch.isin(q_positions, global_positions).unsqueeze(-1)
+    to_global = torch.isin(k_positions, global_positions).unsqueeze(-2)
+    behind = k_positions.unsqueeze(-2) <= q_positions.unsqueeze(-1)
+    added = from_global | to_global
+    mask |= added & behind if causal else added
+    return mask

@@ -1,0 +1,16 @@
+"""Reads with the state of the first text for all.
+
+Loses: piece, piece-gradients
+"""
+
+import torch
+
+
+# %% piece-answer
+def read_piece(query_features, key_features, value, s, z):
+    products = torch.tril(query_features @ key_features.mT)
+    above = products @ value + query_features @ s[:1]
+    below = products.sum(dim=-1, keepdim=True) + query_features @ z[:1].unsqueeze(-1)
+    new_s = s + key_features.mT @ value
+    new_z = z + key_features.sum(dim=-2)
+    return above / below, new_s, new_z

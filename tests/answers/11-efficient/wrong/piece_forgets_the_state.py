@@ -1,0 +1,16 @@
+"""Each piece begins anew, though the state is handed on.
+
+Loses: piece, piece-gradients
+"""
+
+import torch
+
+
+# %% piece-answer
+def read_piece(query_features, key_features, value, s, z):
+    products = torch.tril(query_features @ key_features.mT)
+    above = products @ value
+    below = products.sum(dim=-1, keepdim=True)
+    new_s = s + key_features.mT @ value
+    new_z = z + key_features.sum(dim=-2)
+    return above / below, new_s, new_z

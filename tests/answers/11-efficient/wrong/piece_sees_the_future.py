@@ -1,0 +1,14 @@
+"""No causal rule inside the piece: right for one token.
+
+Loses: piece, piece-gradients
+"""
+
+
+# %% piece-answer
+def read_piece(query_features, key_features, value, s, z):
+    products = query_features @ key_features.mT
+    above = products @ value + query_features @ s
+    below = products.sum(dim=-1, keepdim=True) + query_features @ z.unsqueeze(-1)
+    new_s = s + key_features.mT @ value
+    new_z = z + key_features.sum(dim=-2)
+    return above / below, new_s, new_z

@@ -1,0 +1,11 @@
+"""The window is taken as the width of both sides together.
+
+Loses: window-mask
+"""
+
+
+# %% window-answer
+def sliding_window_mask(q_positions, k_positions, window, causal):
+    distance = q_positions.unsqueeze(-1) - k_positions.unsqueeze(-2)
+    near = distance.abs() <= (window if causal else window // 2)
+    return near & (distance >= 0) if causal else near

@@ -1,0 +1,11 @@
+"""A causal query does not see itself.
+
+Loses: window-mask
+"""
+
+
+# %% window-answer
+def sliding_window_mask(q_positions, k_positions, window, causal):
+    distance = q_positions.unsqueeze(-1) - k_positions.unsqueeze(-2)
+    near = distance.abs() <= window
+    return near & (distance > 0) if causal else near
