@@ -32,6 +32,7 @@ from pathlib import Path
 
 import matplotlib
 import nbformat
+import torch
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
@@ -230,6 +231,7 @@ def _processes():
 
 def _prepare() -> None:
     """Make a new process ready for one notebook."""
+    torch.set_num_threads(1)  # two processes share the machine, and the tensors are small
     gc.disable()  # the process is short, and a collection walks through all of torch: 0.3 s
     warnings.resetwarnings()  # as in a kernel, whatever the caller turned into errors
     warnings.simplefilter("default")
