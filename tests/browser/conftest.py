@@ -33,11 +33,15 @@ ARGUMENTS = (
 SIZES = {"phone": (390, 844), "laptop": (1280, 800)}
 
 
+REFERENCE = "book/api/"  # pages made from docstrings, all alike: the largest stands for them
+
+
 def listed_pages() -> list[str]:
-    """Every page of the site, by its address without ``.html``."""
+    """The pages to visit, by their addresses without ``.html``."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     chapters = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    return ["index", "search", toc["root"], *(str(Path(name).with_suffix("")) for name in chapters)]
+    names = [str(Path(name).with_suffix("")) for name in chapters]
+    return ["index", "search", toc["root"], *names, f"{REFERENCE}transformer"]
 
 
 # Two opposite views show every size and every appearance once; the other two are for `long`.
