@@ -1,4 +1,4 @@
-"""The command: ``python -m grading ASSIGNMENT --trust-submissions`` (``make grade``)."""
+"""The command: ``python -m grading ASSIGNMENT`` (``make grade``)."""
 
 import argparse
 import os
@@ -8,16 +8,13 @@ from pathlib import Path
 
 from sqlalchemy.exc import SAWarning
 
-from grading.batch import grade_all
+from grading import sandbox
+from grading.batch import How, grade_all
 from grading.course import Course, Refusal
 
 UNSAFE = (
-    "Submitted code runs with your rights here: it can read and change your files, the gradebook "
-    "and other people's work, and use the network."
-)
-ASK = (
-    f"{UNSAFE}\nGrade only submissions that you trust. If you do, say so: "
-    "make grade ASSIGNMENT={assignment} TRUST=1, or --trust-submissions."
+    "No sandbox: submitted code runs with your rights. It can read and change your files, the "
+    "gradebook and other people's work, and use the network."
 )
 
 
@@ -25,8 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Grade, and return 0 if all is graded, 1 if some need another try, 2 if it cannot start."""
     parser = argparse.ArgumentParser(
         prog="python -m grading",
-        description="Grade submitted/<learner>/<assignment>/: scores, feedback and a CSV.",
-        epilog="Exit status: 0 all graded, 1 some need another try, 2 refused. " + UNSAFE,
+        description="Grade submitted/<learner>/<assignment>/: scores, feedback, a CSV and a JSON.",
+        epilog="Exit status: 0 all graded, 1 some need another try, 2 refused.",
     )
     parser.add_argument("assignment", help="the name of a folder in solutions/")
     parser.add_argument("--learner", nargs="+", metavar="NAME", help="grade these learners only")
@@ -39,27 +36,52 @@ def main(arguments: list[str] | None = None) -> int:
         help="the folder with nbgrader_config.py (here by default)",
     )
     parser.add_argument(
-        "--trust-submissions",
+        "--jobs",
+        type=_number,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="submissions at a time (by default one for each core)",
+    )
+    parser.add_argument("--engine", choices=("local", "dask"), default="local", help="who runs it")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="dask's, as tcp://host:8786")
+    parser.add_argument("--gpu", action="store_true", help="let submissions use the GPU")
+    parser.add_argument(
+        "--unsafe-no-sandbox",
         action="store_true",
-        help="the submissions are known to be harmless; without this the command refuses",
+        help="run submitted code with your own rights; every verdict is marked",
     )
     options = parser.parse_args(arguments)
-    if not options.trust_submissions:
-        print(ASK.format(assignment=options.assignment), file=sys.stderr)
-        return 2
-    print(f"No sandbox yet. {UNSAFE}", flush=True)
     mask = os.umask(0o077)
     try:
+        if options.unsafe_no_sandbox:
+            print(UNSAFE, file=sys.stderr, flush=True)
+        elif options.engine == "local":
+            sandbox.check()
         course = Course.open(options.course)
+        how = How(
+            jobs=options.jobs,
+            engine=options.engine,
+            scheduler=options.scheduler,
+            force=options.force,
+            sandbox=not options.unsafe_no_sandbox,
+            gpu=options.gpu,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, about its own tables
-            done = grade_all(course, options.assignment, options.learner, force=options.force)
-    except Refusal as refusal:
+            done = grade_all(course, options.assignment, options.learner, how)
+    except (Refusal, sandbox.NoSandbox) as refusal:
         print(f"refused: {refusal}", file=sys.stderr)
         return 2
     finally:
         os.umask(mask)
     return 0 if done else 1
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} submissions at a time: at least 1 is needed")
+    return number
 
 
 if __name__ == "__main__":

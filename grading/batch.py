@@ -4,59 +4,222 @@ import fcntl
 import hashlib
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nbformat import NotebookNode
 from sqlalchemy.exc import SQLAlchemyError
 
-from grading import intake, record, report
+from grading import engine, intake, record, report
 from grading.course import NAME, Course, Refusal, register
-from grading.intake import Reject, Submission
+from grading.execute import RunCells
+from grading.intake import Reject
+from grading.nursery import NurseryError
 from grading.record import GRADED, RETRY, ZERO, Record
-from grading.sanitize import rebuild
+from grading.sanitize import put_back, rebuild
+
+
+@dataclass(frozen=True)
+class How:
+    """How a batch is run.
+
+    Attributes:
+        jobs: submissions at a time.
+        engine: ``local`` or ``dask``.
+        scheduler: dask's address.
+        force: grade also what has not changed since.
+        sandbox: False: learners' code runs with the rights of whoever grades.
+        gpu: let submissions use the GPU.
+    """
+
+    jobs: int = 2
+    engine: str = "local"
+    scheduler: str | None = None
+    force: bool = False
+    sandbox: bool = True
+    gpu: bool = False
 
 
 def grade_all(
-    course: Course, assignment: str, wanted: list[str] | None = None, *, force: bool = False
+    course: Course, assignment: str, wanted: list[str] | None = None, how: How | None = None
 ) -> bool:
-    """Grade an assignment's submissions and write the CSV.
+    """Grade an assignment's submissions and write the CSV and the JSON summary.
+
+    Code runs on as many submissions at a time as asked for; this process alone writes.
 
     Args:
         course: the course.
         assignment: which assignment.
         wanted: whose submissions; None for everybody's.
-        force: also what was graded before and has not changed since.
+        how: how to run it.
 
     Returns:
         Whether every submission has its verdict: False if one needs another try.
 
     Raises:
-        Refusal: if there is no such assignment, submission or learner, or another run is going on.
+        Refusal: if there is no such assignment, submission or learner, another run is going on, or
+            the engine cannot be used.
     """
+    how = how or How()
     source = register(course, assignment)
     found = intake.learners(course.submitted, assignment)
     chosen = _choose(course, assignment, found, wanted)
     folder = course.progress(assignment)
     folder.mkdir(parents=True, exist_ok=True)
-    rules = course.fingerprint(assignment)
-    with _alone(folder / ".lock"):
+    with _alone(course.root / "progress" / ".lock"):
         start = time.monotonic()
+        batch = Batch(course, assignment, source, how)
         try:
-            for number, learner in enumerate(chosen, 1):
-                print(f"[{number}/{len(chosen)}] {_show(learner)}", end="  ", flush=True)
-                print(_one(course, assignment, learner, source, rules, force), flush=True)
+            with engine.executor(how.engine, how.jobs, how.scheduler) as pool:
+                batch.run(pool, chosen)
         except KeyboardInterrupt:
             print("\nstopped; what was graded is kept, run the same command again for the rest")
+        except (ValueError, OSError) as problem:
+            if batch.begun:
+                raise
+            raise Refusal(str(problem)) from problem
         cells, table = report.rows(course, assignment, found)
         path = course.root / "reports" / f"grades-{assignment}.csv"
         report.write_csv(path, cells, table)
+        seconds = time.monotonic() - start
+        settled = {row["learner"] for row in table if row["status"] != RETRY}
+        done = settled >= set(chosen)
+        counts = Counter(row["status"] for row in table)
+        told = {"assignment": assignment, "done": done, "sandbox": how.sandbox}
+        told |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
+        told |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
+        report.write_json(path.with_suffix(".json"), told)
     print(f"\n{report.summary(table)}\n")
-    print(f"{len(chosen)} submissions in {time.monotonic() - start:.1f} s; {path}")
-    settled = {row["learner"] for row in table if row["status"] != RETRY}
-    return settled >= set(chosen)
+    print(f"{len(chosen)} submissions in {seconds:.1f} s; {path}")
+    return done
+
+
+class Batch:
+    """One run over submissions: code runs elsewhere, and everything is written here.
+
+    Args:
+        course: the course.
+        assignment: which assignment.
+        source: the instructor's notebook.
+        how: how to run it.
+    """
+
+    def __init__(self, course: Course, assignment: str, source: NotebookNode, how: How):
+        self.course, self.assignment, self.source, self.how = course, assignment, source, how
+        self.rules = course.fingerprint(assignment) + ("" if how.sandbox else " no sandbox")
+        self.secret = engine.course_secret(course.root)
+        self.runner = RunCells(config=course.config)
+        self.runner.sandbox = how.sandbox
+        self.runner.gpu = how.gpu
+        self.stored = engine.Verdicts(course.progress(assignment) / "verdicts")
+        self.begun = False
+        self.ran = 0
+
+    def run(self, pool: Executor, chosen: list[str]) -> None:
+        """Grade these learners' submissions, a few at a time, so that memory stays flat."""
+        waiting: dict[Future, tuple] = {}
+        self.show = report.Progress(len(chosen))
+        try:
+            for learner in chosen:
+                begun = time.monotonic()
+                prepared = self._prepare(learner)
+                self.begun = True
+                if isinstance(prepared, str):
+                    self.show.line(_show(learner), prepared)
+                    continue
+                got, now, notebook, work = prepared
+                if work is None or self.stored.get(work["key"]) is not None:
+                    self._finish(got, now, notebook, work, None, begun)
+                    continue
+                try:
+                    future = pool.submit(engine.run, work)
+                except RuntimeError as problem:
+                    raise OSError(f"the engine takes no more work: {problem}") from problem
+                waiting[future] = (got, now, notebook, work, begun)
+                if len(waiting) >= 2 * max(self.how.jobs, 1) + 2:
+                    self._collect(waiting, wait(waiting, return_when=FIRST_COMPLETED).done)
+            while waiting:
+                self._collect(waiting, wait(waiting, return_when=FIRST_COMPLETED).done)
+        except BaseException:
+            for future in waiting:
+                future.cancel()
+            raise
+
+    def _collect(self, waiting: dict, done: set) -> None:
+        for future in sorted(done, key=lambda future: waiting[future][0].learner):
+            got, now, notebook, work, begun = waiting.pop(future)
+            self._finish(got, now, notebook, work, future, begun)
+
+    def _prepare(self, learner: str) -> str | tuple:
+        """Read a submission and take its old score back; what is to be run of it.
+
+        Returns:
+            A word if there is nothing to run, or the submission, its record, its clean notebook
+            and its job (None if it can only get zero, or must be tried again).
+        """
+        if not NAME.fullmatch(learner):
+            return "left out: rename the folder (letters, digits, and . @ - _ inside)"
+        course, assignment = self.course, self.assignment
+        folder = course.progress(assignment)
+        before = record.load(folder, learner)
+        got = intake.collect(course.folder("submitted", learner, assignment), learner, assignment)
+        fingerprint = hashlib.sha256(f"{self.rules} {got.digest}".encode()).hexdigest()
+        now = Record(learner, RETRY, "grading was interrupted", got.digest, fingerprint, 0.0)
+        try:
+            if (
+                not self.how.force
+                and before is not None
+                and before.fingerprint == fingerprint
+                and before.status != RETRY
+                and record.stands(course, learner, assignment)
+            ):
+                return f"unchanged ({before.status})"
+            record.save(folder, now)
+            replaced = before is not None and before.submission != got.digest
+            record.void(course, learner, assignment, replaced=replaced)
+            if got.data is None:
+                raise Reject(got.problem)
+            notebook = rebuild(intake.parse(got.data), self.source)
+            put_back(notebook, self.source)
+            _, work = self.runner.job(notebook, self.source, self.rules, self.secret)
+            if self.how.force:
+                self.stored.drop(work["key"])
+            return got, now, notebook, work
+        except Reject as reject:
+            return got, replace(now, status=ZERO, reason=str(reject)), None, None
+        except Exception as error:  # the next submission must not suffer for this one
+            return got, replace(now, reason=_explain(error)), None, None
+
+    def _finish(self, got, now: Record, notebook, work, future: Future | None, begun: float):
+        """Write down how a submission ended, and say so."""
+        course, assignment, learner = self.course, self.assignment, got.learner
+        folder = course.progress(assignment)
+        try:
+            if now.status == ZERO:
+                record.zero(course, learner, assignment, now.reason, got.timestamp)
+            elif work is not None:
+                if future is not None:
+                    self.ran += 1
+                    self.stored.put(work["key"], future.result())
+                notes = self.stored.get(work["key"])["notes"]
+                record.grade(course, learner, assignment, notebook, got.timestamp, self.how)
+                marks = [] if self.how.sandbox else ["graded without a sandbox"]
+                reason = "; ".join([*filter(None, [got.note]), *marks, *notes])
+                now = replace(now, status=GRADED, reason=reason)
+        except Exception as error:  # the next submission must not suffer for this one
+            now = replace(now, status=RETRY, reason=_explain(error))
+        seconds = time.monotonic() - begun
+        word = f"{now.status}  {seconds:.1f} s"
+        try:
+            record.save(folder, replace(now, seconds=round(seconds, 2)))
+        except OSError as error:
+            record.forget(folder, learner)  # none is better than an old one
+            word = f"{RETRY}: {_explain(error)}"
+        self.show.line(_show(learner), word)
 
 
 def _choose(
@@ -78,60 +241,12 @@ def _choose(
     return sorted(set(wanted)) if wanted else found
 
 
-def _one(
-    course: Course, assignment: str, learner: str, source: NotebookNode, rules: str, force: bool
-) -> str:
-    """Grade one submission, whatever happens, and say how it went."""
-    start = time.monotonic()
-    if not NAME.fullmatch(learner):
-        return "left out: rename the folder (letters, digits, and . @ - _ inside)"
-    folder = course.progress(assignment)
-    before = record.load(folder, learner)
-    got = intake.collect(course.folder("submitted", learner, assignment), learner, assignment)
-    fingerprint = hashlib.sha256(f"{rules} {got.digest}".encode()).hexdigest()
-    now = Record(learner, RETRY, "grading was interrupted", got.digest, fingerprint, 0.0)
-    try:
-        if (
-            not force
-            and before is not None
-            and before.fingerprint == fingerprint
-            and before.status != RETRY
-            and record.stands(course, learner, assignment)
-        ):
-            return f"unchanged ({before.status})"
-        record.save(folder, now)
-        replaced = before is not None and before.submission != got.digest
-        record.void(course, learner, assignment, replaced=replaced)
-        now = _verdict(course, assignment, source, got, now)
-    except Exception as error:  # the next submission must not suffer for this one
-        now = replace(now, reason=_explain(error))
-    seconds = time.monotonic() - start
-    try:
-        record.save(folder, replace(now, seconds=round(seconds, 2)))
-    except OSError as error:
-        record.forget(folder, learner)  # none is better than an old one
-        return f"{RETRY}: {_explain(error)}"
-    return f"{now.status}  {seconds:.1f} s"
-
-
-def _verdict(
-    course: Course, assignment: str, source: NotebookNode, got: Submission, now: Record
-) -> Record:
-    try:
-        if got.data is None:
-            raise Reject(got.problem)
-        notebook = rebuild(intake.parse(got.data), source)
-        record.grade(course, got.learner, assignment, notebook, got.timestamp)
-    except Reject as reject:
-        record.zero(course, got.learner, assignment, str(reject), got.timestamp)
-        return replace(now, status=ZERO, reason=str(reject))
-    return replace(now, status=GRADED, reason=got.note)
-
-
 def _explain(error: Exception) -> str:
     """Say what went wrong without any of the learner's text, which messages may quote."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+    if isinstance(error, NurseryError):
+        return f"the code could not be run: {error}"
     if isinstance(error, SQLAlchemyError):
         return f"the gradebook cannot be used ({getattr(error, 'orig', None) or where})"
     if isinstance(error, OSError) and error.strerror:
@@ -146,7 +261,7 @@ def _alone(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Refusal("another run is grading this assignment; wait for it to end") from None
+            raise Refusal("another run is grading in this course; wait for it to end") from None
         yield
 
 

@@ -1,60 +1,84 @@
-"""Run the cells of one submission, and decide what of their output counts.
+"""nbgrader's step of execution: the verdict on a submission's cells, and what of it counts.
 
-This is the step that a sandbox will replace. Today the cells run in an ordinary kernel, **with the
-rights of whoever grades**, and the tests run in the same kernel as the code they test.
+It stands in nbgrader's own list of preprocessors, so that `nbgrader autograde` and the formgrader
+grade as the batch does: learner's code in a sandbox, tests in another process.
 """
 
-import tempfile
-import time
+from pathlib import Path
 
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
+import nbformat
 from nbformat import NotebookNode
-from nbgrader.preprocessors import Execute, NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
-from traitlets import Float
-from traitlets.config import Config
+from traitlets import Bool, Float, Int
 
-from grading.intake import Reject
+from grading import engine
+from grading.course import Course
+from grading.judge import Limits
 
 
-class RunCells(Execute):
-    """nbgrader's execution with a limit on the whole notebook, and reasons in plain words."""
+class RunCells(NbGraderPreprocessor):
+    """Run the cells of one submission, and put the outputs in their places."""
 
+    timeout = Float(30.0, help="seconds for one cell").tag(config=True)
     total_timeout = Float(300.0, help="seconds that all cells together may take").tag(config=True)
+    memory = Float(2.0, help="GB of memory for a submission's processes together").tag(config=True)
+    processes = Int(64, help="processes that a submission may have at a time").tag(config=True)
+    disk = Float(64.0, help="MB that a submission may write").tag(config=True)
+    sandbox = Bool(True, help="False: learners' code runs with your rights").tag(config=True)
+    gpu = Bool(False, help="let submissions use the machine's GPU").tag(config=True)
 
-    _deadline = 0.0
+    def limits(self) -> Limits:
+        return Limits(
+            cell_seconds=self.timeout,
+            total_seconds=self.total_timeout,
+            memory=int(self.memory * 2**30),
+            processes=self.processes,
+            disk=int(self.disk * 2**20),
+        )
 
-    def preprocess(self, nb: NotebookNode, resources: dict, km=None) -> tuple[NotebookNode, dict]:
-        self._deadline = time.monotonic() + self.total_timeout
-        # A learner's code has nothing to tidy up: waiting for it costs half a second each.
-        self.shutdown_kernel = "immediate"
-        # Sockets in a folder of our own: no other user of the machine can talk to the kernel.
-        with tempfile.TemporaryDirectory(prefix="k-") as folder:
-            sockets = {"transport": "ipc", "ip": f"{folder}/s"}
-            sockets["connection_file"] = f"{folder}/kernel.json"
-            self.update_config(Config(KernelManager=sockets))
-            return super().preprocess(nb, resources, km)
+    def job(
+        self, nb: NotebookNode, source: NotebookNode, rules: str, secret: bytes
+    ) -> tuple[list[int], dict]:
+        """What is to be run of a clean notebook: the cells' places, and the job."""
+        places, cells = engine.plan(nb, source)
+        mode = {"sandboxed": self.sandbox, "gpu": self.gpu}
+        work = engine.job(
+            cells,
+            rules=rules,
+            secret=secret,
+            limits=self.limits(),
+            pictures=engine.looked_at(source),
+            mode=mode,
+        )
+        return places, work
 
-    def preprocess_cell(self, cell: NotebookNode, resources: dict, index: int):
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise Reject(
-                f"The notebook ran for more than {self.total_timeout:.0f} seconds and was stopped "
-                f"before cell {index + 1}. Look for a loop that does not end."
-            )
-        self.timeout = max(1, min(self.timeout, int(left)))
-        try:
-            return super().preprocess_cell(cell, resources, index)
-        except DeadKernelError:
-            raise Reject(
-                f"Python stopped while cell {index + 1} ran, and nothing after it could be tested. "
-                "The cell ends the process, or needs more memory than there is."
-            ) from None
-        except CellTimeoutError:
-            raise Reject(
-                f"Cell {index + 1} did not end, and could not be stopped when its time was up. "
-                "Nothing after it could be tested."
-            ) from None
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        assignment = resources["nbgrader"]["assignment"]
+        course = Course(Path(self.parent.parent.coursedir.root), self.config)
+        source = nbformat.read(course.source(assignment), as_version=4)
+        rules = course.fingerprint(assignment) + ("" if self.sandbox else " no sandbox")
+        places, work = self.job(nb, source, rules, engine.course_secret(course.root))
+        stored = engine.Verdicts(course.progress(assignment) / "verdicts")
+        verdict = stored.get(work["key"])
+        if verdict is None:
+            verdict = engine.run(work)
+        fill(nb, places, verdict["outputs"])
+        resources["nbgrader"]["notes"] = verdict["notes"]
+        return nb, resources
+
+
+def fill(nb: NotebookNode, places: list[int], outputs: list[list[dict]]) -> None:
+    """Put each cell's outputs in its place, and say of the others that they were not run."""
+    by_place = dict(zip(places, outputs, strict=True))
+    for place, cell in enumerate(nb.cells):
+        if cell.cell_type != "code":
+            continue
+        found = by_place.get(place)
+        cell.execution_count = None if found is None else place + 1
+        if found is None and cell.source.strip():
+            found = [{"output_type": "stream", "name": "stdout", "text": engine.NOT_RUN}]
+        cell.outputs = [nbformat.from_dict(output) for output in found or []]
 
 
 class KeepVerdict(NbGraderPreprocessor):

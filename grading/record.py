@@ -135,14 +135,22 @@ def grade(
     assignment: str,
     notebook: nbformat.NotebookNode,
     timestamp: datetime | None,
+    how,
 ) -> None:
-    """Run a clean notebook through nbgrader: execution, scores, feedback.
+    """Take a clean notebook through nbgrader: verdict, scores, feedback.
 
     nbgrader sees a private folder that holds this notebook and nothing else.
 
+    Args:
+        course: the course.
+        learner: whose.
+        assignment: of which assignment.
+        notebook: what :func:`grading.sanitize.rebuild` made.
+        timestamp: when it was handed in.
+        how: with ``sandbox`` and ``gpu``, as the verdict was reached.
+
     Raises:
-        Reject: if the cells' own behaviour stops the grading.
-        Exception: whatever else goes wrong, as it is.
+        Exception: whatever goes wrong, as it is.
     """
     with tempfile.TemporaryDirectory(prefix="submission-") as staging:
         folder = Path(staging) / learner / assignment
@@ -153,8 +161,10 @@ def grade(
         directory = course.directory(
             submitted_directory=staging, student_id=learner, assignment_id=assignment
         )
+        config = course.config.copy()
+        config.RunCells.sandbox, config.RunCells.gpu = how.sandbox, how.gpu
         for kind in (_Autograde, _Feedback):
-            converter = kind(coursedir=directory, config=course.config, log=SILENT)
+            converter = kind(coursedir=directory, config=config, log=SILENT)
             converter.force = True
             converter.start()
 

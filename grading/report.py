@@ -1,7 +1,10 @@
 """What the instructor sees: a CSV with every score, and a table."""
 
 import csv
+import json
 import os
+import sys
+import time
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
@@ -69,6 +72,41 @@ def write_csv(path: Path, cells: list[str], table: list[dict]) -> None:
         writer.writeheader()
         writer.writerows(table)
     os.replace(part, path)
+
+
+def write_json(path: Path, told: dict) -> None:
+    """Write a summary for programs in one step."""
+    part = path.with_suffix(".json.part")
+    part.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    os.replace(part, path)
+
+
+class Progress:
+    """A line for each submission, with how many are done, the rate and the time left.
+
+    Args:
+        total: how many submissions there are.
+    """
+
+    def __init__(self, total: int):
+        self.total, self.done, self.start = total, 0, time.monotonic()
+        self.bar = sys.stdout.isatty()
+
+    def line(self, learner: str, word: str) -> None:
+        """Say how a submission ended."""
+        self.done += 1
+        end = "\x1b[K\n" if self.bar else "\n"
+        print(f"[{self.done}/{self.total}] {learner}  {word}", end=end, flush=True)
+        if self.bar:
+            print(f"{self.text()}\x1b[K", end="\r" if self.done < self.total else "\n", flush=True)
+
+    def text(self) -> str:
+        """How far it is: ``12/40, 2.1 per second, 13 s left``."""
+        rate = self.done / max(1e-6, time.monotonic() - self.start)
+        filled = round(20 * self.done / max(1, self.total))
+        left = (self.total - self.done) / rate if rate else 0.0
+        bar = "#" * filled + "." * (20 - filled)
+        return f"[{bar}] {self.done}/{self.total}, {rate:.1f} per second, {left:.0f} s left"
 
 
 def summary(table: list[dict]) -> str:

@@ -91,6 +91,14 @@ def _known(item: Ours, position: int, source: str) -> NotebookNode:
     return cell
 
 
+def put_back(notebook: NotebookNode, source: NotebookNode) -> None:
+    """Give locked cells the instructor's text, as nbgrader does from its gradebook."""
+    locked = {item.grade_id: item.cell.source for item in ours(source) if item.locked}
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        cell.source = locked.get(name, cell.source)
+
+
 class RebuildCells(NbGraderPreprocessor):
     """The same as a plug-in of nbgrader, so that its own commands and the formgrader do it too."""
 

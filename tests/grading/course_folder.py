@@ -103,7 +103,7 @@ class Folder:
         self.path(learner).write_bytes(data)
 
     def grade(self, *options: str) -> int:
-        return main([self.assignment, "--course", str(self.root), "--trust-submissions", *options])
+        return main([self.assignment, "--course", str(self.root), *options])
 
     def table(self) -> dict[str, dict[str, str]]:
         """The CSV, by learner."""

@@ -1,0 +1,389 @@
+"""What runs inside a sandbox: a learner's cells, and the calls that the tests make.
+
+This process is the learner's. Nothing that it sends is believed to be more than data: whoever takes
+it over can return wrong values, which is what a wrong answer does too. It knows no test, no
+expectation and no other learner, and holds no secret.
+"""
+
+import builtins
+import io
+import signal
+import socket
+import sys
+import threading
+import traceback
+import warnings
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from grading.wire import Body, Kept, Packer, WireError, receive, send
+
+MAX_TEXT = 100_000  # characters that a cell, or a call, may print
+MAX_PICTURES = 4_000_000  # bytes of pictures and other rich output per cell
+MAX_HANDLES = 10_000
+
+
+class Pages:
+    """The outputs of one cell, in notebook format, up to a limit."""
+
+    def __init__(self):
+        self.clear()
+
+    def clear(self) -> None:
+        self.outputs: list[dict] = []
+        self._text = self._rich = 0
+
+    def write(self, text: str) -> None:
+        if self._text >= MAX_TEXT:
+            return
+        self._text += len(text)
+        if self._text >= MAX_TEXT:
+            text = text[: max(0, len(text) - (self._text - MAX_TEXT))]
+            text += f"\n[more than {MAX_TEXT} characters: the rest is left out]\n"
+        last = self.outputs[-1] if self.outputs else {}
+        if last.get("output_type") == "stream":
+            last["text"] += text
+        else:
+            self.outputs.append({"output_type": "stream", "name": "stdout", "text": text})
+
+    def show(self, kind: str, data: dict) -> None:
+        kept = {key: value for key, value in data.items() if isinstance(value, str)}
+        self._rich += sum(map(len, kept.values()))
+        if kept and self._rich <= MAX_PICTURES and len(self.outputs) < 200:
+            output = {"output_type": kind, "data": kept, "metadata": {}}
+            if kind == "execute_result":
+                output["execution_count"] = None
+            self.outputs.append(output)
+
+    def fail(self, name: str, message: str, lines: list[str]) -> None:
+        lines = [line[:MAX_TEXT] for line in lines[:100]]
+        self.outputs.append(
+            {
+                "output_type": "error",
+                "ename": name[:200],
+                "evalue": message[:MAX_TEXT],
+                "traceback": lines,
+            }
+        )
+
+
+PAGES = Pages()
+
+
+class Printed:
+    """`sys.stdout` and `sys.stderr` of a learner's cells."""
+
+    encoding = "utf-8"
+    errors = "replace"
+
+    def write(self, text: str) -> int:
+        PAGES.write(str(text))
+        return len(text)
+
+    def writelines(self, lines) -> None:
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        return 1
+
+
+class _Hook(DisplayHook):
+    def write_output_prompt(self):
+        pass
+
+    def write_format_data(self, format_dict, md_dict=None):
+        import base64
+
+        data = {
+            key: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+            for key, value in format_dict.items()
+        }
+        PAGES.show("execute_result", data)
+
+    def finish_displayhook(self):
+        self._is_active = False
+
+
+class _Publisher(DisplayPublisher):
+    def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **kwargs):
+        import base64
+
+        encoded = {
+            key: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+            for key, value in data.items()
+        }
+        PAGES.show("display_data", encoded)
+
+    def clear_output(self, wait=False):
+        PAGES.clear()
+
+
+class AnswerShell(InteractiveShell):
+    """IPython without a terminal, history or network: cells in, outputs out."""
+
+    displayhook_class = _Hook
+    display_pub_class = _Publisher
+
+    def _showtraceback(self, etype, evalue, stb):
+        PAGES.fail(etype.__name__, str(evalue), list(stb))
+
+    def enable_gui(self, gui=None):
+        pass
+
+
+def make_shell() -> AnswerShell:
+    """A shell as a notebook's kernel has it. Made once, before any fork: it takes a while."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.enable_tip = False
+    config.InteractiveShell.autoindent = False
+    AnswerShell.clear_instance()
+    shell = AnswerShell.instance(config=config)
+    shell.enable_matplotlib("inline")
+    return shell
+
+
+def leave_pictures_out() -> None:
+    """Let `plt.show()` do nothing: drawing takes longer than everything else in a notebook."""
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
+
+
+class Agent:
+    """Answers the requests that come through a socket.
+
+    Args:
+        connection: the other end belongs to the tests.
+        shell: where the cells run.
+    """
+
+    def __init__(self, connection: socket.socket, shell: InteractiveShell):
+        self.connection, self.shell = connection, shell
+        self.kept = Kept()
+        self.packer = Packer(self._refer, self._resolve, self.kept)
+        self.handles: list[object] = []
+        self.names: dict[str, str] = {}  # a cell's file name for tracebacks -> its label
+        self.main = threading.get_ident()
+        self.private = {id(self), id(connection)}
+
+    def serve(self) -> None:
+        """Until the other side has closed."""
+        while True:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            header, body = receive(self.connection)
+            blobs: list[bytes] = []
+            try:
+                reply = self._do(header, Body(body), blobs)
+                self._send(reply, blobs)
+            except WireError as problem:
+                self._send({"raised": _described(TypeError(str(problem)))}, [])
+
+    def _send(self, reply: dict, blobs: list[bytes]) -> None:
+        send(self.connection, reply, blobs)
+
+    def _do(self, request: dict, body: Body, blobs: list[bytes]) -> dict:
+        self.kept.apply(request.get("written", []), request.get("gone", []), body)
+        what = request["do"]
+        if what == "cell":
+            return self._cell(request["source"])
+        if what == "names":
+            space = self.shell.user_ns
+            found = {name: space[name] for name in request["names"] if name in space}
+            trees = {}
+            for name, value in found.items():
+                try:
+                    trees[name] = self.packer.pack(value, blobs)
+                except WireError:
+                    trees[name] = {"reference": self._refer(value)}
+            return {"names": trees}
+        before = {number: _content(value) for number, value in self.kept.held.items()}
+        PAGES.clear()
+        try:
+            with self._listening():
+                result = getattr(self, f"_{what}")(request, body)
+            reply = {"result": self.packer.pack(result, blobs)}
+        except BaseException as problem:
+            blobs.clear()
+            reply = {"raised": _described(problem)}
+        reply["changed"] = self.kept.changed_here(before, blobs)
+        reply["printed"] = "".join(
+            output["text"] for output in PAGES.outputs if output["output_type"] == "stream"
+        )
+        return reply
+
+    @contextmanager
+    def _listening(self):
+        """Let an interrupt reach what runs inside, and only that."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def _cell(self, source: str) -> dict:
+        PAGES.clear()
+        failed = True
+        try:
+            with self._listening():
+                done = self.shell.run_cell(source, store_history=True)
+            failed = not done.success
+        except BaseException as problem:
+            PAGES.fail(type(problem).__name__, str(problem), [str(problem)])
+        return {"outputs": PAGES.outputs, "failed": failed}
+
+    def _call(self, request: dict, body: Body) -> object:
+        function = self._target(request)
+        args, kwargs = self.packer.unpack(request["arguments"], body)
+        return function(*args, **kwargs)
+
+    def _get(self, request: dict, body: Body) -> object:
+        return self._target(request)
+
+    def _gradients(self, request: dict, body: Body) -> object:
+        """The result, and the gradient for each floating-point tensor among the arguments."""
+        function = self._target(request)
+        args, upstream, part = self.packer.unpack(request["arguments"], body)
+        tensor = torch.Tensor
+        leaves = [
+            value.clone().requires_grad_()
+            if isinstance(value, tensor) and value.is_floating_point()
+            else value
+            for value in args
+        ]
+        asked = [leaf for leaf in leaves if isinstance(leaf, tensor) and leaf.requires_grad]
+        copies = [leaf.clone() if isinstance(leaf, tensor) else leaf for leaf in leaves]
+        result = function(*copies)
+        result = result if part is None else result[part]
+        if not isinstance(result, tensor) or result.shape != upstream.shape:
+            return False, result.detach() if isinstance(result, tensor) else result
+        if not result.requires_grad:
+            return True, [None] * len(asked)
+        return True, list(torch.autograd.grad(result, asked, upstream, allow_unused=True))
+
+    def _target(self, request: dict) -> Any:
+        if "name" in request:
+            space = self.shell.user_ns
+            if request["name"] not in space:
+                raise NameError(f"name '{request['name']}' is not defined")
+            target = space[request["name"]]
+        else:
+            target = self.handles[request["handle"]]
+        for attribute in request.get("attributes", []):
+            target = getattr(target, attribute)
+        return target
+
+    def _refer(self, value: object) -> dict:
+        if isinstance(value, _Callback):
+            return {"back": value.number}
+        if len(self.handles) >= MAX_HANDLES:
+            raise WireError(f"more than {MAX_HANDLES} objects were returned")
+        self.handles.append(value)
+        try:
+            name = type(value).__name__[:100]
+        except Exception:
+            name = "object"
+        return {"handle": len(self.handles) - 1, "type": name, "callable": callable(value)}
+
+    def _resolve(self, reference: dict) -> object:
+        if "callback" in reference:
+            return _Callback(self, reference["callback"], reference["name"])
+        if "name" in reference:
+            return self._target(reference)
+        return self.handles[reference["handle"]]
+
+    def call_back(self, number: int, args: tuple, kwargs: dict) -> object:
+        """Call a function of the tests."""
+        if threading.get_ident() != self.main:
+            raise RuntimeError("functions of the tests can be called from the main thread only")
+        blobs: list[bytes] = []
+        arguments = self.packer.pack((args, kwargs), blobs)
+        heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            send(self.connection, {"callback": number, "arguments": arguments}, blobs)
+            header, body = receive(self.connection)
+        finally:
+            signal.signal(signal.SIGINT, heard)
+        parts = Body(body)
+        if "raised" in header:
+            raise _made(header["raised"])
+        return self.packer.unpack(header["result"], parts)
+
+
+class _Callback:
+    """A function that stayed with the tests."""
+
+    def __init__(self, agent: Agent, number: int, name: str):
+        self._agent, self.number, self.__name__ = agent, number, name
+
+    def __call__(self, *args, **kwargs):
+        return self._agent.call_back(self.number, args, kwargs)
+
+
+def _content(value) -> bytes:
+    from grading.wire import content
+
+    return content(value)
+
+
+def _made(raised: dict) -> BaseException:
+    """An exception from its description, as near as a built-in type comes."""
+    kind = getattr(builtins, raised["type"], RuntimeError)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        kind = RuntimeError
+    try:
+        return kind(raised["message"])
+    except Exception:
+        return RuntimeError(raised["message"])
+
+
+def _described(problem: BaseException) -> dict:
+    """An exception as data: type, the built-in types it derives from, message, and where."""
+    try:
+        message = str(problem)[:MAX_TEXT]
+    except Exception:
+        message = ""
+    kinds = [kind.__name__ for kind in type(problem).__mro__ if vars(builtins).get(kind.__name__)]
+    place = None
+    try:
+        for frame, line in traceback.walk_tb(problem.__traceback__):
+            name = frame.f_code.co_filename
+            if frame.f_globals.get("__name__") == "__main__":
+                place = [line, frame.f_code.co_name, _line(name, line)]
+    except Exception:
+        place = None
+    return {
+        "type": type(problem).__name__[:100],
+        "kinds": kinds,
+        "message": message,
+        "place": place,
+    }
+
+
+def _line(file: str, line: int) -> str:
+    import linecache
+
+    return linecache.getline(file, line).strip()[:300]
+
+
+def serve(connection: socket.socket, shell: InteractiveShell) -> None:
+    """Answer requests until the other side is gone; the process then ends."""
+    sys.stdout = sys.stderr = Printed()
+    sys.stdin = io.StringIO()  # nobody is there to answer `input()`
+    shell.user_ns["__name__"] = "__main__"
+    Agent(connection, shell).serve()

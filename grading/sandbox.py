@@ -1,0 +1,246 @@
+"""A place of its own for each submission's code, made by bubblewrap.
+
+bubblewrap starts a process that does nothing in new namespaces: no network, its own processes, and a
+file system that holds Python, the system's libraries and an empty folder, all but the last
+read-only. A process forked from one that has imported torch (:mod:`grading.nursery`) then enters
+these namespaces, gives up all rights, and runs the learner's cells. When bubblewrap's process ends,
+the kernel ends all others in it, daemons included.
+
+Graded by root, the code runs as a user that owns nothing and exists nowhere, another for each
+submission. Graded by anybody else, it runs in a user namespace with that user's number and no
+rights over anything outside.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grading.judge import Ended, Limits
+
+HOME = "/home/learner"
+REMEDY = (
+    "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap; Fedora: dnf install "
+    "bubblewrap). If it is there and refuses, the machine forbids user namespaces: run as root, "
+    "allow them (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or "
+    "grade on another machine. --unsafe-no-sandbox grades without it, and marks every verdict so."
+)
+FIRST_UID = 2_000_000_000  # above what any system gives away; the process number is added
+
+
+class NoSandbox(Exception):
+    """No sandbox can be made here; the message gives the reason and the remedy."""
+
+
+def python_folders() -> list[str]:
+    """What has to be visible so that Python and its packages run: nothing of the course."""
+    places = {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib"), "/usr"}
+    places |= {sysconfig.get_path("platlib"), sysconfig.get_path("stdlib")}
+    places = {os.path.realpath(place) for place in places} | {sys.prefix}
+    return sorted(
+        place
+        for place in places
+        if not any(place != other and place.startswith(other + "/") for other in places)
+    )
+
+
+def command(limits: Limits, *, info: int, root: bool, gpu: bool = False) -> list[str]:
+    """bubblewrap's command line; what it runs sleeps until it is ended."""
+    words = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    words += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"]
+    words += ["--hostname", "sandbox"] + ([] if root else ["--unshare-user", "--disable-userns"])
+    disk = str(limits.disk)
+    for folder in ("/tmp", HOME):  # first: Python may be installed below one of them
+        words += ["--perms", "1777", "--size", disk, "--tmpfs", folder]
+    for name in ("/lib", "/lib64", "/lib32", "/bin", "/sbin"):
+        if os.path.islink(name):
+            words += ["--symlink", os.readlink(name), name]
+        elif os.path.isdir(name):
+            words += ["--ro-bind", name, name]
+    folders = python_folders()
+    above = {str(parent) for name in folders for parent in Path(name).parents}
+    for name in sorted(above - {"/", "/tmp", "/home", "/usr"}):
+        words += ["--perms", "0755", "--dir", name]
+    for name in folders:
+        words += ["--ro-bind", name, name]
+    for name in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
+        words += ["--ro-bind-try", name, name]
+    words += ["--proc", "/proc", "--dev", "/dev"]
+    if gpu:
+        for device in sorted(Path("/dev").glob("nvidia*")) + sorted(Path("/dev").glob("dri")):
+            words += ["--dev-bind", str(device), str(device)]
+    words += ["--perms", "1777", "--size", disk, "--tmpfs", "/dev/shm"]
+    words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
+    words += ["--info-fd", str(info), "--"]
+    words += ["/bin/sh", "-c", "echo ready; exec sleep infinity"]
+    return words
+
+
+def check() -> None:
+    """Try whether a sandbox can be made.
+
+    Raises:
+        NoSandbox: if not, with the reason and the remedy.
+    """
+    if not sys.platform.startswith("linux"):
+        raise NoSandbox(f"there is no sandbox for {sys.platform}: grade on Linux. {REMEDY}")
+    if shutil.which("bwrap") is None:
+        raise NoSandbox(f"bwrap was not found: {REMEDY}")
+    try:
+        Outer(Limits(), root=os.geteuid() == 0).end()
+    except NoSandbox as problem:
+        raise NoSandbox(f"bubblewrap cannot make a sandbox here ({problem}): {REMEDY}") from None
+
+
+class Outer:
+    """bubblewrap's process and the namespaces it made.
+
+    Raises:
+        NoSandbox: if it does not start.
+    """
+
+    def __init__(self, limits: Limits, *, root: bool, gpu: bool = False):
+        read, write = os.pipe()
+        try:
+            with tempfile.TemporaryFile() as said:
+                try:
+                    self.process = subprocess.Popen(
+                        command(limits, info=write, root=root, gpu=gpu),
+                        pass_fds=[write],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=said,
+                        env={"PATH": "/usr/bin:/bin"} | {"PATH": os.environ.get("PATH", "")},
+                    )
+                except OSError as problem:
+                    raise NoSandbox(f"bwrap: {problem.strerror}") from None
+                os.close(write)
+                write = -1
+                told = b""
+                while piece := os.read(read, 4096):
+                    told += piece
+                    if told.rstrip().endswith(b"}"):
+                        break
+                try:
+                    self.pid = json.loads(told)["child-pid"]
+                    self.namespaces = self._open(user=not root)
+                except (ValueError, KeyError, OSError):
+                    self.process.kill()
+                    self.process.wait()
+                    said.seek(0)
+                    reason = said.read(2000).decode(errors="replace").strip()
+                    raise NoSandbox(reason or "it ended without a word") from None
+        finally:
+            os.close(read)
+            if write >= 0:
+                os.close(write)
+
+    def _open(self, *, user: bool) -> list[int]:
+        """The namespaces as file descriptors; the user's first, which gives the right to the rest."""
+        # bwrap tells the number before it has built everything.
+        if self.process.stdout.readline() != b"ready\n":
+            raise OSError("bwrap ended")
+        kinds = (["user"] if user else []) + ["ipc", "uts", "net", "pid", "mnt"]
+        return [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
+
+    def end(self) -> None:
+        """End everything inside."""
+        for number in getattr(self, "namespaces", []):
+            os.close(number)
+        self.namespaces = []
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@dataclass
+class Sandbox:
+    """A submission's process in its sandbox, watched.
+
+    Attributes:
+        connection: the socket to :mod:`grading.agent`.
+        pid: its process number, seen from here.
+        outer: bubblewrap's process; None without a sandbox.
+        limits: what is allowed.
+        spare: memory that a process has from the one it was forked from, in bytes.
+    """
+
+    connection: socket.socket
+    pid: int
+    outer: Outer | None
+    limits: Limits
+    spare: int
+    peak: int = field(default=0)
+    why: str = field(default="")
+
+    def interrupt(self) -> None:
+        """As Ctrl-C does."""
+        try:
+            os.kill(self.pid, signal.SIGINT)
+        except ProcessLookupError:
+            pass
+
+    def tree(self) -> list[int]:
+        """The process numbers of all that belongs to the submission."""
+        found, waiting = [], [self.pid if self.outer is None else self.outer.pid]
+        while waiting and len(found) < 10_000:
+            pid = waiting.pop()
+            found.append(pid)
+            for path in Path(f"/proc/{pid}/task").glob("*/children"):
+                try:
+                    waiting += map(int, path.read_text().split())
+                except (OSError, ValueError):
+                    continue
+        return found
+
+    def check(self) -> None:
+        """Look at memory and processes.
+
+        Raises:
+            Ended: if there is too much of either.
+        """
+        pids = self.tree()
+        used = 0
+        for pid in pids:
+            used += max(0, _memory(pid) - self.spare)
+        self.peak = max(self.peak, used)
+        if used > self.limits.memory:
+            self.why = f"it took more than {self.limits.memory / 2**30:.1f} GB of memory"
+        elif len(pids) > self.limits.processes + 2:
+            self.why = f"it started more than {self.limits.processes} processes"
+        if self.why:
+            raise Ended(self.why)
+
+    def end(self) -> str:
+        """End everything, and say why it had ended, if that is known."""
+        self.connection.close()
+        if self.outer is not None:
+            self.outer.end()
+        else:
+            for pid in reversed(self.tree()):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    pass
+        return self.why
+
+
+def _memory(pid: int) -> int:
+    """Bytes of memory that a process holds for itself."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except (OSError, ValueError):
+        return 0
+    total = 0
+    for line in text.splitlines():
+        if line.startswith(("RssAnon:", "RssShmem:")):
+            total += int(line.split()[1]) * 1024
+    return total

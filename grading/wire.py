@@ -1,0 +1,405 @@
+"""Data that crosses between the tests and an answer: plain values and arrays, never code.
+
+The tests run in one process and the answer in another, which may be hostile. What crosses is a
+frame: a header in JSON, and the numbers of all tensors and arrays as raw bytes behind it. Nothing
+is ever unpickled. What is neither data nor an array stays where it is, and a reference crosses.
+
+Tensors that the tests pass keep their identity: passing one twice gives the answer the same tensor,
+and what either side writes into it is carried over before the other looks (:class:`Kept`). So a
+test sees the same as if the answer ran beside it.
+"""
+
+import builtins
+import json
+import math
+import socket
+import struct
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+MAX_HEADER = 16 * 2**20
+MAX_BODY = 128 * 2**20
+HEAD = struct.Struct("!IQ")
+TORCH_DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in vars(torch).values()
+    if isinstance(dtype, torch.dtype)
+}
+SIMPLE = [
+    name
+    for name, dtype in TORCH_DTYPES.items()
+    if name.startswith(("float", "bfloat", "int", "uint", "bool", "complex"))
+    and "x2" not in name
+    and dtype.itemsize in (1, 2, 4, 8, 16)
+]
+
+
+class WireError(Exception):
+    """What arrived is not what may arrive; the message says why."""
+
+
+class Gone(Exception):
+    """The other side has closed the connection."""
+
+
+class Late(Exception):
+    """The other side has not answered in time."""
+
+
+def send(connection: socket.socket, header: dict, blobs: list[bytes]) -> None:
+    """Send one frame.
+
+    Raises:
+        WireError: if it is too large.
+        Gone: if nobody listens any more.
+    """
+    text = json.dumps(header).encode()
+    size = sum(map(len, blobs))
+    if len(text) > MAX_HEADER or size > MAX_BODY:
+        raise WireError(
+            f"{(len(text) + size) / 2**20:.0f} MB are too much: at most {MAX_BODY // 2**20} MB of "
+            f"numbers and {MAX_HEADER // 2**20} MB of anything else can be returned or passed on"
+        )
+    try:
+        connection.sendall(HEAD.pack(len(text), size) + text + b"".join(blobs))
+    except OSError:
+        raise Gone from None
+
+
+def receive(
+    connection: socket.socket, deadline: float = math.inf, tick: Callable[[], None] | None = None
+) -> tuple[dict, memoryview]:
+    """Receive one frame.
+
+    Args:
+        connection: from where.
+        deadline: when to give up, on `time.monotonic`'s clock.
+        tick: called every 50 ms while nothing arrives, and between pieces; it may raise.
+
+    Raises:
+        Gone: if the connection ended.
+        Late: if the deadline passed.
+        WireError: if the frame is too large or no frame at all.
+    """
+    header_size, body_size = HEAD.unpack(_read(connection, HEAD.size, deadline, tick))
+    if header_size > MAX_HEADER or body_size > MAX_BODY:
+        raise WireError("a message larger than any that may be sent")
+    text = bytes(_read(connection, header_size, deadline, tick))
+    body = _read(connection, body_size, deadline, tick)
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise WireError("a message that cannot be read") from None
+    if not isinstance(header, dict):
+        raise WireError("a message of another form")
+    return header, body
+
+
+def _read(connection, size: int, deadline: float, tick) -> memoryview:
+    data = memoryview(bytearray(size))
+    done = 0
+    while done < size:
+        if tick is None and deadline == math.inf:
+            connection.settimeout(None)
+        else:
+            connection.settimeout(0.05)
+        try:
+            got = connection.recv_into(data[done:])
+        except TimeoutError:
+            got = None
+        except OSError:
+            raise Gone from None
+        finally:
+            if tick is not None or deadline != math.inf:
+                connection.settimeout(None)
+        if got == 0:
+            raise Gone
+        done += got or 0
+        if tick is not None:
+            tick()
+        if time.monotonic() > deadline:
+            raise Late
+    return data
+
+
+class Packer:
+    """Turns values into a header's tree and blobs, and back.
+
+    Args:
+        refer: gives the reference for an object that is no data.
+        resolve: gives the object for a reference.
+        kept: the tensors and arrays that both sides hold, or None.
+    """
+
+    def __init__(
+        self,
+        refer: Callable[[object], dict],
+        resolve: Callable[[dict], object],
+        kept: "Kept | None" = None,
+    ):
+        self.refer, self.resolve, self.kept = refer, resolve, kept
+
+    def pack(self, value: object, blobs: list[bytes], *, keep: bool = False) -> Any:
+        """The tree for a value; raw bytes are appended to `blobs`."""
+        kind = type(value)
+        if value is None or kind in (bool, int, float, str):
+            return value
+        if kind in (list, tuple, set, frozenset) or isinstance(value, (list, tuple)):
+            # Subclasses of tuple, such as a size or a named tuple, arrive as tuples.
+            name = next(base for base in (list, tuple, set, frozenset) if isinstance(value, base))
+            return {name.__name__: [self.pack(part, blobs, keep=keep) for part in list(value)]}
+        if isinstance(value, dict):
+            pairs = list(dict.items(value))
+            return {"dict": [[self.pack(part, blobs, keep=keep) for part in p] for p in pairs]}
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value, blobs, keep)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+            return self._array(value, blobs, keep)
+        if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+            blobs.append(value.tobytes())
+            return {"scalar": [value.dtype.name, len(blobs[-1])]}
+        if kind is complex:
+            return {"complex": [value.real, value.imag]}
+        if kind is slice:
+            parts = (value.start, value.stop, value.step)
+            return {"slice": [self.pack(part, blobs) for part in parts]}
+        if kind is range:
+            return {"range": [value.start, value.stop, value.step]}
+        if kind is bytes:
+            blobs.append(value)
+            return {"bytes": len(value)}
+        if value is ...:
+            return {"dots": 0}
+        if isinstance(value, torch.dtype):
+            return {"dtype": str(value).removeprefix("torch.")}
+        if isinstance(value, torch.device):
+            return {"device": str(value)}
+        return {"reference": self.refer(value)}
+
+    def _tensor(self, value: torch.Tensor, blobs: list[bytes], keep: bool) -> dict:
+        if value.layout is not torch.strided or value.device.type == "meta":
+            raise WireError(f"a tensor that is {value.layout} on {value.device} cannot be sent")
+        name = str(value.dtype).removeprefix("torch.")
+        if name not in SIMPLE:
+            raise WireError(f"a tensor of dtype {value.dtype} cannot be sent")
+        blob = tensor_bytes(value)
+        entry = [name, list(value.shape), len(blob), value.requires_grad]
+        if keep and self.kept is not None:
+            number, known = self.kept.number(value, blob)
+            if known:
+                return {"same": number}
+            entry.append(number)
+        blobs.append(blob)
+        return {"tensor": entry}
+
+    def _array(self, value: np.ndarray, blobs: list[bytes], keep: bool) -> dict:
+        blob = value.tobytes()
+        entry = [value.dtype.name, list(value.shape), len(blob)]
+        if keep and self.kept is not None and type(value) is np.ndarray:
+            number, known = self.kept.number(value, blob)
+            if known:
+                return {"same": number}
+            entry.append(number)
+        blobs.append(blob)
+        return {"array": entry}
+
+    def unpack(self, tree: Any, body: "Body") -> Any:
+        """The value for a tree.
+
+        Raises:
+            WireError: if the tree is none of `pack`'s.
+        """
+        try:
+            return self._unpack(tree, body)
+        except WireError:
+            raise
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError,
+                OverflowError, RecursionError, MemoryError) as problem:  # fmt: skip
+            raise WireError(f"a value that cannot be read ({type(problem).__name__})") from None
+
+    def _unpack(self, tree: Any, body: "Body") -> Any:
+        if tree is None or type(tree) in (bool, int, float, str):
+            return tree
+        ((kind, what),) = tree.items()
+        if kind in ("list", "tuple", "set", "frozenset"):
+            return getattr(builtins, kind)([self._unpack(part, body) for part in what])
+        if kind == "dict":
+            return {self._unpack(key, body): self._unpack(value, body) for key, value in what}
+        if kind == "tensor":
+            name, shape, size, requires_grad, *number = what
+            value = _tensor(name, shape, body.take(size))
+            if requires_grad and (value.is_floating_point() or value.is_complex()):
+                value.requires_grad_()
+            return self._hold(value, number)
+        if kind == "array":
+            name, shape, size, *number = what
+            value = _array(name, shape, body.take(size)).copy()
+            return self._hold(value, number)
+        if kind == "same" and self.kept is not None:
+            return self.kept.held[what]
+        if kind == "scalar":
+            name, size = what
+            return _array(name, [], body.take(size))[()]
+        if kind == "complex":
+            return complex(*map(float, what))
+        if kind == "slice":
+            return slice(*[self._unpack(part, body) for part in what])
+        if kind == "range":
+            return range(*what)
+        if kind == "bytes":
+            return bytes(body.take(what))
+        if kind == "dots":
+            return ...
+        if kind == "dtype":
+            return TORCH_DTYPES[what]
+        if kind == "device":
+            return torch.device(what)
+        if kind == "reference":
+            return self.resolve(what)
+        raise WireError("a value of an unknown kind")
+
+    def _hold(self, value, number: list):
+        if number and self.kept is not None:
+            self.kept.held[number[0]] = value
+        return value
+
+
+class Body:
+    """The raw bytes of a frame, taken piece by piece."""
+
+    def __init__(self, data: memoryview):
+        self.data, self.at = data, 0
+
+    def take(self, size: int) -> memoryview:
+        if type(size) is not int or size < 0 or self.at + size > len(self.data):
+            raise WireError("a message shorter than it says")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+
+class Kept:
+    """Tensors and arrays that were passed to the other side, by number.
+
+    The side that passes them remembers their bytes, so that it finds what was written since.
+    """
+
+    def __init__(self):
+        self.held: dict[int, Any] = {}  # on the side that was passed them
+        self._sent: dict[int, tuple[weakref.ref, int, bytes]] = {}  # id -> (object, number, bytes)
+        self._last = 0
+
+    def number(self, value, blob: bytes) -> tuple[int, bool]:
+        """A value's number, and whether the other side has it already."""
+        found = self._sent.get(id(value))
+        if found and found[0]() is value:
+            if found[2] == blob:
+                return found[1], True
+        self._last += 1
+        self._sent[id(value)] = (weakref.ref(value), self._last, blob)
+        return self._last, False
+
+    def written(self, blobs: list[bytes]) -> tuple[list, list[int]]:
+        """What this side wrote into passed values since: entries for the other side, and the
+        numbers of values that are gone here."""
+        changes, gone = [], []
+        for key, (reference, number, before) in list(self._sent.items()):
+            value = reference()
+            if value is None:
+                del self._sent[key]
+                gone.append(number)
+                continue
+            now = tensor_bytes(value) if isinstance(value, torch.Tensor) else value.tobytes()
+            if now != before and len(now) == len(before):
+                self._sent[key] = (reference, number, now)
+                changes.append([number, len(now)])
+                blobs.append(now)
+        return changes, gone
+
+    def apply(self, changes: list, gone: list[int], body: Body) -> None:
+        """Carry over what the other side wrote into values it passed."""
+        for number, size in changes:
+            if number in self.held:
+                overwrite(self.held[number], body.take(size))
+        for number in gone:
+            self.held.pop(number, None)
+
+    def changed_here(self, before: dict[int, bytes], blobs: list[bytes]) -> list:
+        """What was written into passed values on the side that was passed them."""
+        changes = []
+        for number, old in before.items():
+            value = self.held.get(number)
+            now = None if value is None else content(value)
+            if now is not None and now != old and len(now) == len(old):
+                changes.append([number, len(now)])
+                blobs.append(now)
+        return changes
+
+    def take_back(self, changes: list, body: Body) -> None:
+        """Write what the other side wrote into the values that were passed to it."""
+        by_number = {number: key for key, (_, number, _) in self._sent.items()}
+        for number, size in changes:
+            data = body.take(size)
+            key = by_number.get(number)
+            value = self._sent[key][0]() if key is not None else None
+            if value is None:
+                continue
+            overwrite(value, data)
+            self._sent[key] = (self._sent[key][0], number, content(value))
+
+
+def content(value) -> bytes:
+    """The raw bytes of a tensor or an array."""
+    return tensor_bytes(value) if isinstance(value, torch.Tensor) else value.tobytes()
+
+
+def tensor_bytes(value: torch.Tensor) -> bytes:
+    """The raw bytes of a tensor, in the order of its indices."""
+    plain = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    if plain.numel() == 0:
+        return b""
+    return plain.reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def overwrite(value, data: memoryview) -> None:
+    """Put other numbers into a tensor or an array.
+
+    Raises:
+        WireError: if the bytes do not fit.
+    """
+    if isinstance(value, torch.Tensor):
+        new = _tensor(str(value.dtype).removeprefix("torch."), list(value.shape), data)
+        with torch.no_grad():
+            value.detach().copy_(new)
+    else:
+        value[...] = _array(value.dtype.name, list(value.shape), data)
+
+
+def _tensor(name: str, shape: list[int], data: memoryview) -> torch.Tensor:
+    dtype = TORCH_DTYPES[name]
+    if name not in SIMPLE:
+        raise WireError("a tensor of an unknown dtype")
+    _check_size(shape, dtype.itemsize, len(data))
+    if len(data) == 0:
+        return torch.empty(shape, dtype=dtype)
+    raw = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    return (raw.ne(0) if dtype is torch.bool else raw.view(dtype)).reshape(shape)
+
+
+def _array(name: str, shape: list[int], data: memoryview) -> np.ndarray:
+    dtype = np.dtype(name)
+    if dtype.kind not in "biufc":
+        raise WireError("an array of an unknown dtype")
+    _check_size(shape, dtype.itemsize, len(data))
+    raw = np.frombuffer(bytes(data), np.uint8)
+    return (raw != 0 if dtype.kind == "b" else raw.view(dtype)).reshape(shape)
+
+
+def _check_size(shape: list[int], item: int, size: int) -> None:
+    sizes = [n for n in shape if type(n) is int and 0 <= n < 2**40]
+    if len(sizes) != len(shape) or len(shape) > 64 or math.prod(sizes) * item != size:
+        raise WireError("an array whose shape does not fit its numbers")

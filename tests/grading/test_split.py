@@ -1,0 +1,59 @@
+"""The verdict from outside the learner's process is the verdict of a single kernel.
+
+Every answer of the banks is scored twice: in one process, where tests and answer share everything,
+and with the answer in a sandbox and the tests outside.
+"""
+
+import pytest
+from nbformat import NotebookNode, from_dict
+from nbgrader.utils import determine_grade
+
+from grading import engine
+from grading.judge import Limits
+from tools import answers
+
+SLUGS = sorted(path.name for path in answers.BANKS.iterdir() if (path / "wrong").is_dir())
+
+
+def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str, float], dict]:
+    """The points of each graded cell, and the verdict."""
+    places, cells = engine.plan(notebook, source)
+    mode = {"sandboxed": True, "gpu": False}
+    work = engine.job(
+        cells, rules="", secret=b"", limits=Limits(), pictures=False, mode=mode
+    ) | {"salt": ""}
+    verdict = engine.run(work)
+    scores = {}
+    for place, outputs in zip(places, verdict["outputs"], strict=True):
+        cell = notebook.cells[place]
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.outputs = [from_dict(output) for output in outputs]
+            scores[cell.id] = float(determine_grade(cell)[0])
+    return scores, verdict
+
+
+def compare(slug: str, chosen: list) -> None:
+    source = answers.notebook(slug)
+    together = answers.score(slug, chosen)
+    differing = {}
+    for answer, outcome in zip(chosen, together, strict=True):
+        scores, _ = split_scores(answers.put_in(answer, slug), source)
+        if scores != outcome.scores:
+            differing[answer.name] = {
+                cell: (points, scores.get(cell))
+                for cell, points in outcome.scores.items()
+                if scores.get(cell) != points
+            }
+    assert not differing, "answer: {cell: (points in one process, points split)}"
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_split_and_single_agree(slug):
+    right, wrong = answers.bank(slug, "right"), answers.bank(slug, "wrong")
+    compare(slug, [answers.blank(slug), right[0], *wrong[:: max(1, len(wrong) // 4)]])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("slug", SLUGS)
+def test_split_and_single_agree_on_every_answer(slug):
+    compare(slug, [*answers.bank(slug, "right"), *answers.bank(slug, "wrong")])
