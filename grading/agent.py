@@ -22,7 +22,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from grading.wire import Body, Kept, Packer, WireError, receive, send
+from grading.wire import Body, Kept, Packer, WireError, content, receive, send
 
 MAX_TEXT = 100_000  # characters that a cell, or a call, may print
 MAX_PICTURES = 4_000_000  # bytes of pictures and other rich output per cell
@@ -212,11 +212,13 @@ class Agent:
                 except WireError:
                     trees[name] = {"reference": self._refer(value)}
             return {"names": trees}
-        before = {number: _content(value) for number, value in self.kept.held.items()}
         PAGES.clear()
+        before: dict[int, bytes] = {}
         try:
+            arguments = self.packer.unpack(request.get("arguments"), body)
+            before = {number: content(value) for number, value in self.kept.held.items()}
             with self._listening():
-                result = getattr(self, f"_{what}")(request, body)
+                result = getattr(self, f"_{what}")(request, arguments)
             reply = {"result": self.packer.pack(result, blobs)}
         except BaseException as problem:
             blobs.clear()
@@ -247,18 +249,18 @@ class Agent:
             PAGES.fail(type(problem).__name__, str(problem), [str(problem)])
         return {"outputs": PAGES.outputs, "failed": failed}
 
-    def _call(self, request: dict, body: Body) -> object:
+    def _call(self, request: dict, arguments: Any) -> object:
         function = self._target(request)
-        args, kwargs = self.packer.unpack(request["arguments"], body)
+        args, kwargs = arguments
         return function(*args, **kwargs)
 
-    def _get(self, request: dict, body: Body) -> object:
+    def _get(self, request: dict, arguments: Any) -> object:
         return self._target(request)
 
-    def _gradients(self, request: dict, body: Body) -> object:
+    def _gradients(self, request: dict, arguments: Any) -> object:
         """The result, and the gradient for each floating-point tensor among the arguments."""
         function = self._target(request)
-        args, upstream, part = self.packer.unpack(request["arguments"], body)
+        args, upstream, part = arguments
         tensor = torch.Tensor
         leaves = [
             value.clone().requires_grad_()
@@ -333,12 +335,6 @@ class _Callback:
 
     def __call__(self, *args, **kwargs):
         return self._agent.call_back(self.number, args, kwargs)
-
-
-def _content(value) -> bytes:
-    from grading.wire import content
-
-    return content(value)
 
 
 def _made(raised: dict) -> BaseException:

@@ -359,10 +359,12 @@ def content(value) -> bytes:
 
 def tensor_bytes(value: torch.Tensor) -> bytes:
     """The raw bytes of a tensor, in the order of its indices."""
-    plain = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    plain = value.detach().resolve_conj().resolve_neg().cpu()
     if plain.numel() == 0:
         return b""
-    return plain.reshape(-1).view(torch.uint8).numpy().tobytes()
+    # A new tensor: what counts as contiguous may still have strides that cannot be viewed.
+    flat = torch.empty(plain.numel(), dtype=plain.dtype).copy_(plain.reshape(-1))
+    return flat.view(torch.uint8).numpy().tobytes()
 
 
 def overwrite(value, data: memoryview) -> None:
