@@ -7,6 +7,7 @@ expectation and no other learner, and holds no secret.
 
 import builtins
 import io
+import os
 import signal
 import socket
 import sys
@@ -178,9 +179,8 @@ class Agent:
         self.kept = Kept()
         self.packer = Packer(self._refer, self._resolve, self.kept)
         self.handles: list[object] = []
-        self.names: dict[str, str] = {}  # a cell's file name for tracebacks -> its label
         self.main = threading.get_ident()
-        self.private = {id(self), id(connection)}
+        self.pid = os.getpid()
 
     def serve(self) -> None:
         """Until the other side has closed."""
@@ -195,6 +195,8 @@ class Agent:
                 self._send({"raised": _described(TypeError(str(problem)))}, [])
 
     def _send(self, reply: dict, blobs: list[bytes]) -> None:
+        if os.getpid() != self.pid:
+            os._exit(0)  # a copy, made by a cell that forked: one of us answers
         send(self.connection, reply, blobs)
 
     def _do(self, request: dict, body: Body, blobs: list[bytes]) -> dict:

@@ -56,9 +56,7 @@ def plan(notebook: NotebookNode, source: NotebookNode) -> tuple[list[int], list[
     }
     places, cells = [], []
     for place, cell in enumerate(notebook.cells):
-        if cell.cell_type != "code" or (
-            cell.source in spare and not cell.metadata.get("nbgrader")
-        ):
+        if cell.cell_type != "code" or (cell.source in spare and not cell.metadata.get("nbgrader")):
             continue
         marks = cell.metadata.get("nbgrader", {})
         if is_grade(cell) and not is_solution(cell):
@@ -181,7 +179,9 @@ def executor(kind: str, jobs: int, scheduler: str | None = None) -> Iterator[Exe
             pool.shutdown(wait=True, cancel_futures=True)
     elif kind == "dask":
         if not scheduler:
-            raise ValueError("--engine dask needs --scheduler ADDRESS, for instance tcp://host:8786")
+            raise ValueError(
+                "--engine dask needs --scheduler ADDRESS, for instance tcp://host:8786"
+            )
         try:
             from distributed import Client
         except ImportError:

@@ -318,7 +318,9 @@ class SplitProbe(Probe):
         if type(function) is not StandIn:
             return super().gradients(function, *args, upstream=upstream, part=part)
         target = _of(function)
-        fitting, found = target.bench.ask({"do": "gradients"} | target.place, (args, upstream, part))
+        fitting, found = target.bench.ask(
+            {"do": "gradients"} | target.place, (args, upstream, part)
+        )
         if fitting is not True:
             raise AssertionError(
                 f"Expected a tensor of shape {tuple(upstream.shape)}, but got {self._what(found)}"

@@ -50,7 +50,16 @@ class Nursery:
             environment = {
                 key: value
                 for key, value in os.environ.items()
-                if key in ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "CUDA_VISIBLE_DEVICES", "GRADING_DEBUG")
+                if key
+                in (
+                    "PATH",
+                    "LANG",
+                    "LC_ALL",
+                    "TZ",
+                    "TMPDIR",
+                    "CUDA_VISIBLE_DEVICES",
+                    "GRADING_DEBUG",
+                )
             }
             environment |= {
                 "OMP_NUM_THREADS": "1",

@@ -9,7 +9,7 @@ changes nothing, so the plug-in :class:`RebuildCells` may follow :func:`rebuild`
 - A cell that appears more than once counts where it stands last; the earlier copies run as ordinary
   cells.
 - A locked cell that was deleted is put back, behind the cell it follows in the instructor's
-  notebook. A deleted answer is not: its stub would replace an answer written elsewhere.
+  notebook; a test that follows none, at the end. A deleted answer is not: its stub would replace an answer written elsewhere.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,9 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
             names = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in result]
             follows = [place for place, name in enumerate(names) if name in before]
             cell = _known(item, position, item.cell.source)
-            result.insert(follows[-1] + 1 if follows else 0, cell)
+            # With nothing to follow, a test goes behind everything: it may still find its answer.
+            otherwise = len(result) if is_grade(item.cell) else 0
+            result.insert(follows[-1] + 1 if follows else otherwise, cell)
 
     notebook = new_notebook(cells=result)
     for key in ("kernelspec", "language_info"):

@@ -19,9 +19,9 @@ def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str
     """The points of each graded cell, and the verdict."""
     places, cells = engine.plan(notebook, source)
     mode = {"sandboxed": True, "gpu": False}
-    work = engine.job(
-        cells, rules="", secret=b"", limits=Limits(), pictures=False, mode=mode
-    ) | {"salt": ""}
+    work = engine.job(cells, rules="", secret=b"", limits=Limits(), pictures=False, mode=mode) | {
+        "salt": ""
+    }
     verdict = engine.run(work)
     scores = {}
     for place, outputs in zip(places, verdict["outputs"], strict=True):

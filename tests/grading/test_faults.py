@@ -1,0 +1,354 @@
+"""Submissions that are broken, or that break things: each gets its verdict, and harms nobody else."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pytest
+from course_folder import NAME, RIGHT, Folder, answers, source
+from nbformat.v4 import new_code_cell
+
+LIMITS = """
+c.RunCells.timeout = 2
+c.RunCells.total_timeout = 60
+c.RunCells.memory = 0.5
+"""
+DOUBLE, SHOUT = RIGHT["double"], RIGHT["shout"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is handed in, and what has to come of it."""
+
+    hand_in: Callable[[Folder, str], None]
+    score: float
+    status: str = "graded"
+    said: str = ""  # part of the reason in the table, or of the page
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(score: float, status: str = "graded", said: str = ""):
+    """Enter a function that hands a submission in; the function's name is the learner's."""
+
+    def enter(hand_in):
+        FAULTS[hand_in.__name__] = Fault(hand_in, score, status, said)
+        return hand_in
+
+    return enter
+
+
+def code(name: str, score: float, double: str, said: str = "") -> None:
+    """Enter a submission whose first answer is this code; the second answer is right (3 points)."""
+
+    def hand_in(folder, learner):
+        folder.hand_in(learner, answers(double=double, shout=SHOUT))
+
+    FAULTS[name] = Fault(hand_in, score, "graded", said)
+
+
+def changed(name: str, score: float, change: Callable, said: str = "") -> None:
+    """Enter a right submission whose notebook was changed."""
+
+    def hand_in(folder, learner):
+        notebook = answers(**RIGHT)
+        folder.hand_in(learner, change(notebook) or notebook)
+
+    FAULTS[name] = Fault(hand_in, score, "graded", said)
+
+
+# --- code that does not come back, or takes everything
+
+code("loop_in_a_call", 3, "def double(x):\n    while True: pass", "ran for more than 2 s")
+code("loop_in_a_cell", 3, "while True: pass", "ran for more than 2 s")
+DEAF = """while True:
+        try:
+            while True: pass
+        except BaseException: pass"""
+code("deaf_loop_in_a_call", 3, f"def double(x):\n    {DEAF}", "more than 2 s")
+code("deaf_loop_in_a_cell", 3, f"if True:\n    {DEAF}", "more than 2 s")
+code("sleeps_for_ever", 3, "import time\ndef double(x):\n    time.sleep(1e6)", "more than 2 s")
+MEMORY = """hoard = []
+while True:
+    hoard.append(bytearray(b"1" * (16 << 20)))"""
+code("memory_in_a_cell", 3, MEMORY)
+code("memory_in_a_call", 3, "def double(x):\n    " + MEMORY.replace("\n", "\n    "))
+code("fork_bomb", 3, "import os\nwhile True:\n    os.fork()")
+code(
+    "thread_bomb",
+    5,
+    f"""{DOUBLE}
+import threading, time
+try:
+    while True:
+        threading.Thread(target=time.sleep, args=[1e6], daemon=True).start()
+except RuntimeError:
+    pass""",
+)
+code(
+    "fills_the_disk",
+    5,
+    f"""{DOUBLE}
+for place in ("/tmp/full", "/dev/shm/full", "full"):
+    try:
+        with open(place, "wb") as file:
+            for _ in range(200):
+                file.write(b"0" * 2**20)
+    except OSError:
+        pass""",
+)
+code("hundred_megabytes_on_a_line", 5, f"{DOUBLE}\nprint('x' * 10**8)", "the rest is left out")
+code("a_million_lines", 5, f"{DOUBLE}\nprint('line\\n' * 10**6)", "the rest is left out")
+code("prints_in_a_call", 5, "def double(x):\n    print('y' * 10**7)\n    return 2 * x")
+code("recursion", 3, "def double(x):\n    return double(x)", "RecursionError")
+code("crash", 3, "import ctypes\ndef double(x):\n    ctypes.string_at(1)", "Python stopped")
+
+# --- code that ends its process, or leaves something behind
+
+code("sys_exit", 5, f"{DOUBLE}\nimport sys\nsys.exit()")
+code("sys_exit_in_a_call", 3, "import sys\ndef double(x):\n    sys.exit()", "SystemExit")
+code("quits", 5, f"{DOUBLE}\nget_ipython().ask_exit()\nexit()")
+code("os_exit_in_a_call", 3, "import os\ndef double(x):\n    os._exit(0)", "Python stopped")
+code("os_exit_in_a_cell", 3, "import os\nos._exit(0)", "Python stopped")
+code("kills_itself", 3, "import os\ndef double(x):\n    os.kill(os.getpid(), 9)", "Python stopped")
+code("shuts_its_kernel_down", 3, "get_ipython().kernel.do_shutdown(False)", "AttributeError")
+code("asks_for_input", 3, "def double(x):\n    return int(input())", "EOFError")
+code(
+    "leaves_a_thread",
+    5,
+    f"""{DOUBLE}
+import threading, time
+threading.Thread(target=time.sleep, args=[1e6]).start()""",
+)
+code(
+    "leaves_a_process",
+    5,
+    f"""{DOUBLE}
+import subprocess
+subprocess.Popen(["sleep", "98765"], start_new_session=True)""",
+)
+code("closes_every_file", 3, f"{DOUBLE}\nimport os\nos.closerange(0, 4096)", "Python stopped")
+
+# --- code that is right, or wrong, in an odd way
+
+code("warns", 5, "import warnings\ndef double(x):\n    warnings.warn('slow')\n    return 2 * x")
+code("writes_to_stderr", 5, f"import sys\nsys.stderr.write('e')\n{DOUBLE}")
+code("shows_a_number", 3, "100")
+code("syntax_error", 3, "def double(x) return x", "SyntaxError")
+code(
+    "raises_what_cannot_be_told",
+    3,
+    """class Odd(Exception):
+    def __str__(self): raise ValueError
+def double(x):
+    raise Odd""",
+)
+code("returns_itself", 3, "def double(x):\n    return double")
+code("returns_a_generator", 3, "def double(x):\n    yield 2 * x")
+code("returns_a_loop", 3, "def double(x):\n    a = []\n    a.append(a)\n    return a")
+code("forgets_to_return", 3, "def double(x):\n    2 * x")
+
+# --- notebooks that were changed
+
+
+@fault(0)
+def blank(folder, learner):
+    folder.hand_in(learner, answers())
+
+
+def _without(*places):
+    def change(notebook):
+        notebook.cells = [cell for at, cell in enumerate(notebook.cells) if at not in places]
+
+    return change
+
+
+changed("tests_deleted", 5, _without(2, 4))
+changed("answer_deleted", 3, _without(1), "NameError")
+changed("answer_twice", 5, lambda nb: nb.cells.insert(2, nbformat.from_dict(dict(nb.cells[1]))))
+changed("test_twice", 5, lambda nb: nb.cells.insert(2, nbformat.from_dict(dict(nb.cells[2]))))
+changed("tasks_swapped", 5, lambda nb: nb.cells.extend([nb.cells.pop(1), nb.cells.pop(1)]))
+changed("upside_down", 0, lambda nb: nb.cells.reverse())
+changed("test_edited", 5, lambda nb: nb.cells[2].update(source="assert False"))
+changed("test_emptied", 5, lambda nb: nb.cells[2].update(source=""))
+changed("answer_emptied", 3, lambda nb: nb.cells[1].update(source=""), "NameError")
+
+
+def _retype(*places, kind):
+    def change(notebook):
+        for place in places:
+            cell = notebook.cells[place]
+            cell.cell_type = kind
+            for key in ("outputs", "execution_count"):
+                cell.pop(key, None)
+
+    return change
+
+
+changed("answer_as_markdown", 5, _retype(1, kind="markdown"))
+changed("test_as_raw", 5, _retype(2, 4, kind="raw"))
+
+
+def _no_metadata(notebook):
+    for cell in notebook.cells:
+        cell.metadata.clear()
+
+
+def _nothing_known(notebook):
+    for number, cell in enumerate(notebook.cells):
+        cell.metadata.clear()
+        cell.id = f"new-{number}"
+
+
+def _forged(notebook):
+    notebook.cells[1].source = ""
+    for cell in notebook.cells[1:]:
+        cell.metadata["nbgrader"].update(points=1000, grade=True, locked=False)
+
+
+def _old_schema(notebook):
+    for cell in notebook.cells[1:]:
+        cell.metadata["nbgrader"].update(schema_version=1)
+        del cell.metadata["nbgrader"]["task"]
+
+
+def _same_ids(notebook):
+    for cell in notebook.cells:
+        cell.id = "same"
+
+
+changed("metadata_gone", 5, _no_metadata)
+changed("all_marks_gone", 5, _nothing_known)
+changed("metadata_forged", 3, _forged)
+changed("old_schema", 5, _old_schema)
+changed("same_ids", 5, _same_ids)
+changed("other_kernel", 5, lambda nb: nb.metadata.update(kernelspec={"name": "fortran"}))
+changed("no_kernel", 5, lambda nb: nb.metadata.clear())
+changed("many_cells", 5, lambda nb: nb.cells.extend([new_code_cell("1")] * 300))
+
+# --- files that are no notebooks
+
+
+def raw(name: str, score: float, status: str, said: str, data: Callable[[], bytes]) -> None:
+    """Enter a file's bytes."""
+
+    def hand_in(folder, learner):
+        folder.hand_in(learner, data())
+
+    FAULTS[name] = Fault(hand_in, score, status, said)
+
+
+def _right(**more) -> bytes:
+    return json.dumps({**answers(**RIGHT), **more}).encode()
+
+
+raw("no_bytes", 0, "zero", "The file is empty", lambda: b"")
+raw("cut_off", 0, "zero", "its JSON is broken", lambda: _right()[:900])
+raw("latin_1", 0, "zero", "not UTF-8", lambda: _right() + "# é".encode("latin-1"))
+raw("byte_order_mark", 5, "graded", "", lambda: b"\xef\xbb\xbf" + _right())
+raw("format_3", 0, "zero", "format 3", lambda: _right(nbformat=3))
+raw("format_5", 0, "zero", "format 5", lambda: _right(nbformat=5))
+raw("a_list", 0, "zero", "not a notebook", lambda: b"[]")
+raw("deep", 0, "zero", "nested too deeply", lambda: b"[" * 100_000)
+raw("huge", 0, "zero", "larger than 10 MB", lambda: b" " * (11 * 2**20))
+
+
+@fault(0, "zero", "is missing")
+def misnamed(folder, learner):
+    folder.path(learner).with_name("my answers.ipynb").write_bytes(_right())
+
+
+@fault(0, "zero", "is missing")
+def nothing_in_the_folder(folder, learner):
+    folder.path(learner)
+
+
+@fault(5)
+def extra_files(folder, learner):
+    folder.hand_in(learner, answers(**RIGHT))
+    folder.path(learner).with_name("other.ipynb").write_text("{}")
+    folder.path(learner).with_name("nbgrader_config.py").write_text("raise SystemExit")
+
+
+@fault(0, "zero", "is a link")
+def link(folder, learner):
+    folder.hand_in("extra_files", answers(**RIGHT))
+    folder.path(learner).symlink_to(folder.path("extra_files"))
+
+
+@fault(0, "zero", "is not a file")
+def pipe(folder, learner):
+    os.mkfifo(folder.path(learner))
+
+
+@fault(0, "zero", "is not a file")
+def a_folder(folder, learner):
+    folder.path(learner).mkdir()
+
+
+def _grade(root: Path, *options: str) -> Folder:
+    folder = Folder(root)
+    folder.publish(source())
+    config = root / "nbgrader_config.py"
+    config.write_text(config.read_text() + LIMITS)
+    for learner, entry in FAULTS.items():
+        entry.hand_in(folder, learner)
+    folder.code = folder.grade(*options)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    return _grade(tmp_path_factory.mktemp("faults"), "--jobs", "2")
+
+
+def test_there_are_enough():
+    assert len(FAULTS) >= 40
+
+
+def test_the_batch_ends_and_all_are_settled(graded):
+    assert graded.code == 0
+    assert set(graded.table()) == set(FAULTS)
+
+
+@pytest.mark.parametrize("learner", FAULTS)
+def test_verdict(graded, learner):
+    entry = FAULTS[learner]
+    row = graded.table()[learner]
+    assert (float(row["score"]), row["status"]) == (entry.score, entry.status), row["reason"]
+    assert graded.gradebook()[learner] == entry.score
+    assert entry.said in row["reason"] + graded.page(learner)
+
+
+def test_nothing_stays_behind(graded):
+    assert graded.code == 0
+    left = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"98765" in words:
+            left.append(words)
+    assert not left
+
+
+def test_what_is_written_stays_small(graded):
+    sizes = [path.stat().st_size for path in graded.root.rglob("*.html")]
+    assert max(sizes) < 2 * 2**20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("jobs", ["1", "4"])
+def test_one_at_a_time_and_many_give_the_same_gradebook(graded, tmp_path, jobs):
+    begin = time.monotonic()
+    again = _grade(tmp_path, "--jobs", jobs)
+    assert again.scores() == graded.scores()
+    assert again.gradebook() == graded.gradebook()
+    assert time.monotonic() - begin < 600
+    assert NAME in again.assignment
