@@ -31,7 +31,7 @@ from grading.nursery import Nursery
 NOT_RUN = "[Not run when graded: nothing depends on this cell.]\n"
 
 
-def plan(notebook: NotebookNode, source: NotebookNode) -> tuple[list[int], list[dict]]:
+def plan(notebook: NotebookNode, source: NotebookNode) -> tuple[list[int], dict]:
     """What is to be run of a clean notebook.
 
     Args:
@@ -39,15 +39,17 @@ def plan(notebook: NotebookNode, source: NotebookNode) -> tuple[list[int], list[
         source: the instructor's notebook.
 
     Returns:
-        The places of the cells that are run, and each one's source, role and names. Cells of the
-        instructor's that nbgrader does not know and that the learner left as they were, pictures for
-        instance, are not run: unless somebody has to look at the notebook (a manually graded cell).
+        The places of the cells that are run, and the ``cells`` (each one's source and role) with the
+        ``names`` that the tests may use. Cells of the instructor's that nbgrader does not know and
+        that the learner left as they were, pictures for instance, are not run: unless somebody has
+        to look at the notebook (a manually graded cell).
     """
-    solutions = {
-        cell.metadata.nbgrader.grade_id: cell.source
+    names = [
+        name
         for cell in source.cells
         if cell.cell_type == "code" and is_solution(cell)
-    }
+        for name in defined_names(cell.source)
+    ]
     by_hand = looked_at(source)
     spare = {
         cell.source
@@ -58,17 +60,15 @@ def plan(notebook: NotebookNode, source: NotebookNode) -> tuple[list[int], list[
     for place, cell in enumerate(notebook.cells):
         if cell.cell_type != "code" or (cell.source in spare and not cell.metadata.get("nbgrader")):
             continue
-        marks = cell.metadata.get("nbgrader", {})
         if is_grade(cell) and not is_solution(cell):
             role = "test"
         elif is_locked(cell):
             role = "given"
         else:
             role = "answer"
-        defines = defined_names(solutions.get(marks.get("grade_id"), "")) if marks else ()
         places.append(place)
-        cells.append({"source": cell.source, "role": role, "defines": list(defines)})
-    return places, cells
+        cells.append({"source": cell.source, "role": role})
+    return places, {"cells": cells, "names": list(dict.fromkeys(names))}
 
 
 def looked_at(source: NotebookNode) -> bool:
@@ -77,21 +77,21 @@ def looked_at(source: NotebookNode) -> bool:
 
 
 def job(
-    cells: list[dict], *, rules: str, secret: bytes, limits: Limits, pictures: bool, mode: dict
+    planned: dict, *, rules: str, secret: bytes, limits: Limits, pictures: bool, mode: dict
 ) -> dict:
     """All that a run depends on, with its name: ``key``.
 
     Args:
-        cells: what :func:`plan` returned.
+        planned: what :func:`plan` returned.
         rules: the hash of what a score depends on besides the submission.
         secret: the course's; the tests' random draws follow from it and from the submission.
         limits: what the submission may use.
         pictures: whether pictures are kept.
         mode: ``sandboxed`` and ``gpu``.
     """
-    told = {"cells": cells, "limits": asdict(limits), "pictures": pictures} | mode
+    told = planned | {"limits": asdict(limits), "pictures": pictures} | mode
     text = json.dumps([rules, told], sort_keys=True).encode()
-    salt = hmac.new(secret, json.dumps(cells).encode(), "sha256").hexdigest()
+    salt = hmac.new(secret, json.dumps(planned["cells"]).encode(), "sha256").hexdigest()
     return told | {"key": hashlib.sha256(text + salt.encode()).hexdigest(), "salt": salt}
 
 

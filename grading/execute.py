@@ -41,10 +41,10 @@ class RunCells(NbGraderPreprocessor):
         self, nb: NotebookNode, source: NotebookNode, rules: str, secret: bytes
     ) -> tuple[list[int], dict]:
         """What is to be run of a clean notebook: the cells' places, and the job."""
-        places, cells = engine.plan(nb, source)
+        places, planned = engine.plan(nb, source)
         mode = {"sandboxed": self.sandbox, "gpu": self.gpu}
         work = engine.job(
-            cells,
+            planned,
             rules=rules,
             secret=secret,
             limits=self.limits(),

@@ -56,12 +56,10 @@ class Cell:
         source: the code.
         role: ``answer`` (runs in the sandbox), ``test`` (runs here) or ``given`` (the instructor's
             and not graded: runs on both sides).
-        defines: of an answer, the names that the instructor's own version of the cell defines.
     """
 
     source: str
     role: str
-    defines: tuple[str, ...] = ()
 
 
 @dataclass
@@ -361,12 +359,18 @@ class SplitProbe(Probe):
 
 
 def judge(
-    cells: list[Cell], salt: str, start: Callable[[], object], limits: Limits = Limits()
+    cells: list[Cell],
+    names: list[str],
+    salt: str,
+    start: Callable[[], object],
+    limits: Limits = Limits(),
 ) -> Judged:
     """Run the cells in order.
 
     Args:
         cells: the code cells.
+        names: what the tests may use of the learner's: the names that the instructor's own
+            answers define.
         salt: seeds the tests' random draws.
         start: starts a sandbox (see :class:`Bench`).
         limits: what the submission may use.
@@ -382,7 +386,6 @@ def judge(
     spent["sandbox"] = time.monotonic() - begin
     space: dict = {"__name__": "__main__", "__builtins__": builtins}
     ran: list[str] = []  # what a new sandbox has to run again
-    names: list[str] = []
     own: set[str] = set()
     restarts = 0
 
@@ -434,7 +437,6 @@ def judge(
                     probe.salt = salt
                     space["probe"] = probe
                 spent["given"] += time.monotonic() - start_cell
-            names += [name for name in cell.defines if name not in names]
             begin_answer = time.monotonic()
             if not revive():
                 result.outputs.append([_gone()])

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 from dataclasses import asdict
 from pathlib import Path
@@ -138,13 +137,12 @@ class Nursery:
 
 def main(path: str) -> None:
     """Import, listen, fork."""
-    from grading.agent import PAGES, make_shell
-
     import torch
-    import torch.fx.experimental.symbolic_shapes  # noqa: F401 - the first backward wants it
+    import torch.fx.experimental.symbolic_shapes
 
     import grading.judge
     import grading.sandbox  # noqa: F401
+    from grading.agent import PAGES, make_shell
 
     torch.set_num_threads(1)
     shell = make_shell()
@@ -271,9 +269,9 @@ def _judge(connection: socket.socket, rest: bytes) -> None:
         peaks.append(made)
         return made
 
-    cells = [Cell(each["source"], each["role"], tuple(each["defines"])) for each in work["cells"]]
+    cells = [Cell(each["source"], each["role"]) for each in work["cells"]]
     try:
-        judged = asdict(judge(cells, work["salt"], start, limits))
+        judged = asdict(judge(cells, work["names"], work["salt"], start, limits))
         judged["peak"] = max((each.peak for each in peaks), default=0)
     except Exception as problem:
         place = traceback.extract_tb(problem.__traceback__)[-1]

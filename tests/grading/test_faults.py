@@ -16,6 +16,7 @@ LIMITS = """
 c.RunCells.timeout = 2
 c.RunCells.total_timeout = 60
 c.RunCells.memory = 0.5
+c.RunCells.disk = 8
 """
 DOUBLE, SHOUT = RIGHT["double"], RIGHT["shout"]
 
@@ -103,7 +104,7 @@ for place in ("/tmp/full", "/dev/shm/full", "full"):
         pass""",
 )
 code("hundred_megabytes_on_a_line", 5, f"{DOUBLE}\nprint('x' * 10**8)", "the rest is left out")
-code("a_million_lines", 5, f"{DOUBLE}\nprint('line\\n' * 10**6)", "the rest is left out")
+code("a_million_lines", 5, f"{DOUBLE}\nprint('line\\n' * 10**6)")
 code("prints_in_a_call", 5, "def double(x):\n    print('y' * 10**7)\n    return 2 * x")
 code("recursion", 3, "def double(x):\n    return double(x)", "RecursionError")
 code("crash", 3, "import ctypes\ndef double(x):\n    ctypes.string_at(1)", "Python stopped")

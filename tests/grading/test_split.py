@@ -17,11 +17,10 @@ SLUGS = sorted(path.name for path in answers.BANKS.iterdir() if (path / "wrong")
 
 def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str, float], dict]:
     """The points of each graded cell, and the verdict."""
-    places, cells = engine.plan(notebook, source)
+    places, planned = engine.plan(notebook, source)
     mode = {"sandboxed": True, "gpu": False}
-    work = engine.job(cells, rules="", secret=b"", limits=Limits(), pictures=False, mode=mode) | {
-        "salt": ""
-    }
+    work = engine.job(planned, rules="", secret=b"", limits=Limits(), pictures=False, mode=mode)
+    work["salt"] = ""
     verdict = engine.run(work)
     scores = {}
     for place, outputs in zip(places, verdict["outputs"], strict=True):
