@@ -201,9 +201,11 @@ def performer_attention(
 
     .. math::
 
-        \phi(x)_r = \exp\bigl(\omega_r^\top x - \tfrac12 |x|^2\bigr), \qquad
+        \begin{aligned}
+        \phi(x)_r &= e^{\omega_r^\top x - |x|^2 / 2}, \\
         \text{output}_m
-        = \frac{\phi(q_m)^\top \sum_n \phi(k_n) v_n^\top}{\phi(q_m)^\top \sum_n \phi(k_n)},
+        &= \frac{\phi(q_m)^\top \sum_n \phi(k_n) v_n^\top}{\phi(q_m)^\top \sum_n \phi(k_n)},
+        \end{aligned}
 
     and the sums over n are made once (``causal``: carried along), not once per query. Features
     are positive, so the denominator is too. Choromanski et al., 2021, arXiv:2009.14794, section 2.
@@ -213,8 +215,11 @@ def performer_attention(
 
     .. math::
 
+        \begin{aligned}
         \phi(q_m)_r \, \phi(k_n)_r
-        = e^{b_m} \cdot e^{\log \phi(q_m)_r + c_r - b_m} \cdot e^{\log \phi(k_n)_r - c_r},
+        &= e^{b_m} \cdot e^{\log \phi(q_m)_r + c_r - b_m} \\
+        &\quad \cdot e^{\log \phi(k_n)_r - c_r},
+        \end{aligned}
 
     and :math:`e^{b_m}` stands in numerator and denominator alike. With :math:`c_r` the largest
     :math:`\log \phi(k_n)_r` over the keys, and :math:`b_m` the largest
