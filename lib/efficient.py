@@ -236,8 +236,8 @@ def performer_attention(
         float32 can hold, about :math:`e^{-87}`; a smaller chunk helps.
 
     Raises:
-        ValueError: if shapes or devices do not fit, the scale is not positive, or ``causal`` comes with
-            q_len ≠ k_len.
+        ValueError: if shapes or devices do not fit, the scale is not positive, or ``causal`` comes
+            with q_len ≠ k_len.
     """
     _check_performer(query, key, value, projection, causal=causal, chunk=chunk)
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale

@@ -469,7 +469,9 @@ def test_head_dims_must_agree(q, k, offsets, learned):
     with pytest.raises(ValueError, match=message):
         shaw_scores(q, narrow, make(5, HEAD_DIM), offsets)
     with pytest.raises(ValueError, match=message):
-        transformer_xl_scores(q, narrow, **learned, q_positions=Q_POSITIONS, k_positions=K_POSITIONS)
+        transformer_xl_scores(
+            q, narrow, **learned, q_positions=Q_POSITIONS, k_positions=K_POSITIONS
+        )
     tables = transformer_xl_tables(Q_POSITIONS[:, None], K_POSITIONS[:, None], ENCODING_DIM)
     with pytest.raises(ValueError, match=message):
         transformer_xl_bias(q, narrow, **learned, tables=tables)
