@@ -298,7 +298,6 @@ class Cpu:
 
     def clear(self) -> None:
         """Hand back what is not used."""
-        gc.collect()
 
 
 class Cuda(Cpu):
@@ -925,19 +924,10 @@ def longest(run: Run, shape: Shape) -> dict:
             device.clear()
 
     low, high = 0, found["by_formula"] + 1  # fits, does not
-    if fits(high):
-        low = high
-    for part in (0.995, 0.98, 0.95, 0.9):
-        if low:
-            break
-        tried = int(part * found["by_formula"])
-        if tried and fits(tried):
-            low = tried
-        else:
-            high = tried
-    while low and high - low > max(1, found["by_formula"] // 500):
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+    tried = max(1, int(0.99 * found["by_formula"]))
+    while high - low > max(1, found["by_formula"] // 500):
+        low, high = (tried, high) if fits(tried) else (low, tried)
+        tried = (low + high) // 2
     del held
     device.clear()
     return {**found, "by_allocation": low}
@@ -1197,6 +1187,8 @@ def work(run: Run) -> int:
         section |= {"status": "running", "since": time.time(), "budget": round(budget, 1)}
         section |= {"left_out": [], "errors": []}
         run.save()
+        gc.collect()
+        gc.freeze()  # what is here stays, so that a later look for garbage is quick
         start = time.monotonic()
         run.end = start + budget
         try:

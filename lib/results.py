@@ -37,6 +37,7 @@ lines what it found.
 
 import json
 import statistics
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -186,7 +187,11 @@ def decoding_summary(record: dict) -> list[str]:
     Args:
         record: likewise; parts that are missing are left out.
     """
-    return [line[:80] for line in _summary(record)]
+    return [
+        line
+        for long in _summary(record)
+        for line in textwrap.wrap(long, 80, subsequent_indent="  ")
+    ]
 
 
 def _summary(record: dict) -> Iterator[str]:
@@ -210,7 +215,7 @@ def _summary(record: dict) -> Iterator[str]:
         shares = entry["share_of_bandwidth"]
         if shares:
             yield (
-                f"{entry['model']['name']}, t = {entry['length']}, of the bandwidth limit: "
+                f"{entry['model']['name']}, t = {entry['length']}, of the bandwidth: "
                 + ", ".join(f"{way} {share:.0%}" for way, share in shares.items())
             )
     for entry in _entries(sections, "roofline"):
