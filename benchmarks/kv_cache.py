@@ -49,6 +49,13 @@ from lib.transformer import LanguageModel
 
 SEED = 10
 NOTEBOOK = ROOT / "solutions" / "10-kv-cache" / "10-kv-cache.ipynb"
+README = ROOT / "README.md"
+MARKS = ("<!-- kv_cache: written by `python -m benchmarks.kv_cache --quote` -->", "<!-- kv_cache -->")
+MISSING = (
+    "**The run on a GPU is missing.** No GPU could be had where the course was built. The command "
+    "above makes the\nrecord, from this folder, with torch and numpy and nothing installed; chapter "
+    "10 and this page then show it."
+)
 GRACE = 20.0  # seconds beyond its budget after which a section's process is ended
 POISONED = 3  # exit status of a worker whose device no longer answers
 
@@ -1071,7 +1078,11 @@ def transformers(run: Run) -> None:
             with torch.device(device.device):
                 theirs = theirs_package.LlamaForCausalLM(config).eval()
                 ours = from_transformers(theirs)
-            theirs, ours = theirs.to(run.dtype), ours.to(run.dtype)
+            for model in (theirs, ours):  # not the buffers: frequencies stay in float32
+                for name, weight in list(model.named_parameters()):
+                    owner = model.get_submodule(name.rpartition(".")[0])
+                    narrow = torch.nn.Parameter(weight.to(run.dtype), requires_grad=False)
+                    setattr(owner, name.rpartition(".")[2], narrow)
             prompt = run.tokens(shape, 1, prompt_length)
             off = agree(shape.name, ours(prompt), theirs(prompt).logits, run.dtype)
 
@@ -1245,8 +1256,8 @@ def supervise(out: Path, command: list[str], *, grace: float = GRACE) -> None:
 def plan_of(arguments: argparse.Namespace) -> Plan:
     """The plan that the options name."""
     plan = QUICK if arguments.quick else {"cpu": CPU, "cuda": GPU}[arguments.device]
-    only = arguments.only.split(",") if arguments.only else list(SECTIONS)
-    if unknown := set(only) - set(SECTIONS):
+    only = set(arguments.only.split(",")) if arguments.only else set()
+    if unknown := only - set(SECTIONS):
         raise SystemExit(f"no section {sorted(unknown)}, there are {', '.join(SECTIONS)}")
     return plan
 
@@ -1259,8 +1270,14 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="very small sizes: does it run?")
     parser.add_argument("--only", help="sections by name, with commas between")
     parser.add_argument("--seconds", type=float, default=450.0, help="most time for all sections")
+    parser.add_argument(
+        "--quote", action="store_true", help="measure nothing; write the record into README.md"
+    )
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(given)
+    if arguments.quote:
+        README.write_text(quoted(README.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
     plan = plan_of(arguments)
     torch.set_float32_matmul_precision("highest")
     if arguments.worker:
@@ -1289,6 +1306,25 @@ def main(given: list[str] | None = None) -> int:
     for problem in problems:
         print(f"- {problem}")
     return 1 if problems and not arguments.only else 0
+
+
+def quoted(text: str) -> str:
+    """A page with the block between its two marks made anew from the records there are."""
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    records = [results.check_decoding(results.load(name)) for name in results.names("kv_cache*")]
+    block = "\n\n".join(map(block_of, (r for r in records if r["device_type"] == "cuda")))
+    return f"{before}{MARKS[0]}\n\n{block or MISSING}\n\n{MARKS[1]}{after}"
+
+
+def block_of(record: dict) -> str:
+    """One record, as README.md shows it."""
+    found = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+    head = (
+        f"Decoding on one {record['device']}, {record['dtype']}, one text; {found}; "
+        f"{record['date']}, commit {record['commit']}:"
+    )
+    return "\n".join([head, "", *results.decoding_table(record)])
 
 
 def one_line_per_part(record: dict) -> str:

@@ -374,3 +374,37 @@ def test_the_gpus_plan_covers_what_the_chapter_asks_for():
 def test_a_section_that_nobody_knows_is_refused():
     with pytest.raises(SystemExit, match=r"no section \['speed'\]"):
         kv_cache.main(["--only", "speed"])
+
+
+# --- what README.md says
+
+
+def test_the_readme_quotes_the_records_there_are():
+    text = kv_cache.README.read_text(encoding="utf-8")
+    assert kv_cache.quoted(text) == text
+    assert any(results.load(n)["device_type"] == "cuda" for n in results.names("kv_cache*")) == (
+        kv_cache.MISSING not in text
+    )
+
+
+def test_a_cpus_record_is_not_quoted_and_a_gpus_is(monkeypatch, tmp_path):
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    page = f"before {' '.join(kv_cache.MARKS)} after"
+    (tmp_path / "kv_cache_here.json").write_text(json.dumps(spoken_for(Cpu())))
+    assert kv_cache.MISSING in kv_cache.quoted(page)
+    (tmp_path / "kv_cache_there.json").write_text(json.dumps(spoken_for(Double())))
+    text = kv_cache.quoted(page)
+    assert kv_cache.MISSING not in text
+    assert "Decoding on one Made-up 9000, float32" in text
+    assert "driver 1.2.3; " in text
+    assert "| model | 2 | 1000.00 | 1000.00 | nowhere measured | not measured |" in text
+    assert text.startswith("before ")
+    assert text.endswith(" after")
+
+
+def test_half_precision_beside_transformers(double):
+    run = run_of(double, replace(PLAN, dtype="bfloat16"), only=("ceilings", "transformers"))
+    assert work(run) == 0
+    (entry,) = run.record["sections"]["transformers"]["entries"]
+    assert entry["dtype"] == "bfloat16"
+    assert entry["off"] < 0.03
