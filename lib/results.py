@@ -68,6 +68,7 @@ RUN = ("model", "batch_size", "lengths", "uncached", "cached")
 MODEL = ("n_layers", "d_model", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "n_weights")
 IDENTITY = {"cuda": ("clock", "capability", "memory_bytes"), "cpu": ("clock", "memory_bytes")}
 CLOCKS = {"cuda": "CUDA events", "cpu": "perf_counter"}
+AIM = 0.7  # of the bandwidth limit, for the best step of the largest model
 SECTIONS = (
     "ceilings",
     "correctness",
@@ -78,6 +79,7 @@ SECTIONS = (
     "exercise",
     "transformers",
     "compiled",
+    "tuned",
 )
 
 
@@ -211,13 +213,17 @@ def _summary(record: dict) -> Iterator[str]:
                 f"{fit['cached']['longer_half']:.2f} with; pays from "
                 + ("none" if first is None else f"t = {first}")
             )
-    for entry in (*_entries(sections, "steps"), *_entries(sections, "compiled")):
+    for entry in _steps(sections):
         shares = entry["share_of_bandwidth"]
         if shares:
             yield (
                 f"{entry['model']['name']}, t = {entry['length']}, of the bandwidth: "
                 + ", ".join(f"{way} {share:.0%}" for way, share in shares.items())
             )
+    if best := _best_shares(sections):
+        share, way = best.get("large", max(best.values()))
+        verdict = "reached" if share >= AIM else "missed"
+        yield f"best step of the largest: {share:.0%} ({way}); the aim of {AIM:.0%} is {verdict}"
     for entry in _entries(sections, "roofline"):
         if "share_of_roof" in entry:
             yield (
@@ -242,6 +248,21 @@ def _summary(record: dict) -> Iterator[str]:
         )
 
 
+def _steps(sections: Mapping) -> list[dict]:
+    """Every measured step, however it was made."""
+    return [e for name in ("steps", "compiled", "tuned") for e in _entries(sections, name)]
+
+
+def _best_shares(sections: Mapping) -> dict[str, tuple[float, str]]:
+    """By model, the largest share of the bandwidth that a step reached, and by which way."""
+    best: dict[str, tuple[float, str]] = {}
+    for entry in _steps(sections):
+        name = entry["model"]["name"]
+        for way, share in entry["share_of_bandwidth"].items():
+            best[name] = max(best.get(name, (0.0, "")), (share, way))
+    return best
+
+
 def _entries(sections: Mapping, name: str) -> list[dict]:
     return sections.get(name, {}).get("entries", [])
 
@@ -257,17 +278,12 @@ def decoding_table(record: dict) -> list[str]:
         "bandwidth limit |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    shares: dict[str, float] = {}
-    for name in ("steps", "compiled"):
-        for entry in _entries(record.get("sections", {}), name):
-            best = max(entry["share_of_bandwidth"].values(), default=0.0)
-            model = entry["model"]["name"]
-            shares[model] = max(best, shares.get(model, 0.0))
+    shares = _best_shares(record.get("sections", {}))
     for run in record["runs"]:
         name = run["model"].get("name", "model")
         above, below = (1e3 * statistics.median(run[way][-1]) for way in ("uncached", "cached"))
         first = crossover(run["lengths"], run["uncached"], run["cached"])
-        share = f"{shares[name]:.0%}" if shares.get(name) else "not measured"
+        share = f"{shares[name][0]:.0%}" if name in shares else "not measured"
         rows.append(
             f"| {name} | {run['lengths'][-1]:,} | {above:.2f} | {below:.2f} | "
             + ("nowhere measured" if first is None else f"t = {first:,}")

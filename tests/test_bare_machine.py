@@ -1,6 +1,7 @@
 """What a GPU is needed for runs where there is no more than torch, numpy and pytest."""
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -47,9 +48,8 @@ def hidden_modules():
 
 def python(code, *arguments):
     command = [sys.executable, "-c", HIDE + code, ",".join(sorted(hidden_modules())), *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    )
+    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": os.environ["PATH"]}
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
 
 
 def test_what_is_hidden():

@@ -105,6 +105,9 @@ def test_a_gpus_record_is_complete(double, tmp_path):
         "graph",
         "compile + graph",
     }
+    (entry,) = sections["tuned"]["entries"]
+    assert {"tuned", "tuned + graph"} < set(entry["seconds"])
+    assert entry["model"]["name"] == "large"
     assert set(sections["steps"]["entries"][0]["seconds"]) == {"eager", "graph"}
     assert sections["steps"]["entries"][0]["operators"] > 20
     # two phases, two formats, two numbers of key heads, two batches
@@ -119,7 +122,13 @@ def test_a_gpus_record_is_complete(double, tmp_path):
     assert double.captured > 20
     lines = results.decoding_summary(record)
     assert lines[0] == "Made-up 9000, float32"
-    for part in ("ceilings: ", "large, graph: exponent", "compile + graph", "prefill, bfloat16"):
+    for part in (
+        "prefill, bfloat16",
+        "ceilings: ",
+        "large, graph: exponent",
+        "compile + graph",
+        "the aim of 70%",
+    ):
         assert any(part in line for line in lines)
     assert max(map(len, lines)) <= 80
     table = results.decoding_table(record)
@@ -216,7 +225,7 @@ def test_wrong_logits_are_never_timed(double, monkeypatch):
     wrong = [c["what"] for c in sections["correctness"]["checks"] if c["off"] > c["most"]]
     for part in ("float32, cached", "bfloat16, cached"):
         assert any(part in what for what in wrong)
-    for name in ("growth", "steps", "roofline", "exercise", "transformers", "compiled"):
+    for name in ("growth", "steps", "roofline", "exercise", "transformers", "compiled", "tuned"):
         assert sections[name]["error"] == "not timed: the logits were not right"
     assert not timed
 
@@ -341,7 +350,7 @@ def spoken_for(device):
 
 def test_sections_are_the_same_here_and_in_the_schema():
     assert tuple(SECTIONS) == results.SECTIONS == tuple(kv_cache.BUDGET)
-    assert sum(kv_cache.BUDGET.values()) <= 450  # with the start of two processes: eight minutes
+    assert sum(kv_cache.BUDGET.values()) <= 440  # with the start of two processes: eight minutes
 
 
 def test_the_record_says_where_when_and_with_what():
@@ -369,6 +378,17 @@ def test_the_gpus_plan_covers_what_the_chapter_asks_for():
     assert heads > plan.kv_heads[1] > plan.kv_heads[2] == 1
     assert plan.whole.d_model == plan.shapes[-1].d_model == 4096
     assert plan.step_lengths[-1] <= plan.lengths[-1]
+
+
+def test_where_there_is_no_gpu_nothing_is_written(monkeypatch, tmp_path):
+    def none():
+        raise RuntimeError("Found no driver")
+
+    monkeypatch.setitem(kv_cache.DEVICES, "cuda", none)
+    out = tmp_path / "record.json"
+    with pytest.raises(SystemExit, match="there is no cuda here: RuntimeError: Found no driver"):
+        kv_cache.main(["--device", "cuda", "--out", str(out)])
+    assert not out.exists()
 
 
 def test_a_section_that_nobody_knows_is_refused():
