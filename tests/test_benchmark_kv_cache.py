@@ -4,6 +4,7 @@ A double takes the GPU's place: it "captures" a call by keeping it, compiles wit
 code, and has a memory of a chosen size. Nothing here looks at a time.
 """
 
+import contextlib
 import json
 import sys
 import time
@@ -14,7 +15,11 @@ import torch
 
 import lib.stack
 from benchmarks import kv_cache
-from benchmarks.kv_cache import QUICK, SECTIONS, Cpu, Run, Shape, new_record, supervise, work
+from benchmarks import kv_cache_sections as sections_of
+from benchmarks.kv_cache import new_record, supervise, work
+from benchmarks.kv_cache_device import Cpu, Cuda, versions
+from benchmarks.kv_cache_plan import BUDGET, GPU, QUICK, SEED, Shape
+from benchmarks.kv_cache_sections import SECTIONS, Run
 from lib import results
 from lib.kv_cache import KVCache
 
@@ -49,7 +54,7 @@ class Double(Cpu):
             "device": "Made-up 9000",
             "device_type": "cuda",
             "capability": "99.0",
-            "versions": {**kv_cache.versions(), "cuda": "99.0", "driver": "1.2.3"},
+            "versions": {**versions(), "cuda": "99.0", "driver": "1.2.3"},
         }
 
     def capture(self, fn):
@@ -152,8 +157,8 @@ def test_the_longest_context_is_found_by_halving(double, monkeypatch, fitting):
                 raise torch.OutOfMemoryError("no")
             super().__init__(batch, heads, length, *args, **options)
 
-    monkeypatch.setattr(kv_cache, "KVCache", Limited)
-    found = kv_cache.longest(run_of(double), PLAN.whole)
+    monkeypatch.setattr(sections_of, "KVCache", Limited)
+    found = sections_of.longest(run_of(double), PLAN.whole)
     assert found["by_formula"] == 25_000
     expected = min(fitting, 25_000)
     assert expected - 50 <= found["by_allocation"] <= expected
@@ -170,11 +175,11 @@ def test_a_step_reads_weights_and_cache():
     model = shape.make(torch.device("cpu"), torch.bfloat16)
     n_layer = 4 * 32 * 32 + 3 * 32 * 48 + 2 * 32  # four squares, the feed-forward, two norms
     weights = 2 * (2 * n_layer + 32 + 64 * 32)  # the last norm, the output matrix
-    assert kv_cache.step_bytes(shape, model, 7, 3) == weights + 3 * 7 * 2 * 32 * 2 * 2
+    assert sections_of.step_bytes(shape, model, 7, 3) == weights + 3 * 7 * 2 * 32 * 2 * 2
     described = shape.described(model)
     assert described["n_weights"] == 2 * (n_layer - 2 * 32)
     one = 2 * described["n_weights"] + 4 * 2 * 32 * 7
-    assert kv_cache.operations(described, 5, 7, 3) == 3 * (5 * one + 2 * 64 * 32)
+    assert sections_of.operations(described, 5, 7, 3) == 3 * (5 * one + 2 * 64 * 32)
 
 
 # --- what goes wrong
@@ -184,7 +189,7 @@ def test_a_section_that_fails_leaves_its_error_and_the_rest_goes_on(double, monk
     def broken(run):
         raise RuntimeError("the device\nsaid no")
 
-    monkeypatch.setitem(kv_cache.SECTIONS, "steps", broken)
+    monkeypatch.setitem(SECTIONS, "steps", broken)
     run = run_of(double, only=("ceilings", "steps", "memory"))
     assert work(run) == 0
     sections = run.record["sections"]
@@ -233,7 +238,7 @@ def test_wrong_logits_are_never_timed(double, monkeypatch):
 def test_logits_that_are_no_numbers_are_wrong():
     nan = torch.tensor([float("nan"), 1.0])
     with pytest.raises(RuntimeError, match="the logits differ by inf"):
-        kv_cache.agree("here", nan, torch.ones(2), torch.bfloat16)
+        sections_of.agree("here", nan, torch.ones(2), torch.bfloat16)
 
 
 def test_without_time_points_are_left_out_and_named(double):
@@ -257,7 +262,7 @@ def test_a_device_that_no_longer_answers_ends_the_process(double, monkeypatch):
     def broken(self):
         raise RuntimeError("an illegal memory access was encountered")
 
-    monkeypatch.setitem(kv_cache.SECTIONS, "growth", poison)
+    monkeypatch.setitem(SECTIONS, "growth", poison)
     run = run_of(double, only=("growth", "memory"))
     assert work(run) == kv_cache.POISONED
     assert run.record["sections"]["growth"]["status"] == "failed"
@@ -349,8 +354,8 @@ def spoken_for(device):
 
 
 def test_sections_are_the_same_here_and_in_the_schema():
-    assert tuple(SECTIONS) == results.SECTIONS == tuple(kv_cache.BUDGET)
-    assert sum(kv_cache.BUDGET.values()) <= 440  # with the start of two processes: eight minutes
+    assert tuple(SECTIONS) == results.SECTIONS == tuple(BUDGET)
+    assert sum(BUDGET.values()) <= 440  # with the start of two processes: eight minutes
 
 
 def test_the_record_says_where_when_and_with_what():
@@ -358,7 +363,7 @@ def test_the_record_says_where_when_and_with_what():
     assert {"python", "torch", "numpy"} <= set(record["versions"])
     assert record["commit"] == "abcdef0"
     assert len(record["code"]) == 16
-    assert record["seed"] == kv_cache.SEED
+    assert record["seed"] == SEED
     assert record["plan"]["rounds"] == PLAN.rounds
 
 
@@ -366,7 +371,7 @@ def test_the_record_says_where_when_and_with_what():
 
 
 def test_the_gpus_plan_covers_what_the_chapter_asks_for():
-    plan = kv_cache.GPU
+    plan = GPU
     assert plan.lengths[0] == 16
     assert plan.lengths[-1] == 8192
     assert plan.longer[-1] > 8192
@@ -394,6 +399,73 @@ def test_where_there_is_no_gpu_nothing_is_written(monkeypatch, tmp_path):
 def test_a_section_that_nobody_knows_is_refused():
     with pytest.raises(SystemExit, match=r"no section \['speed'\]"):
         kv_cache.main(["--only", "speed"])
+
+
+# --- the GPU's own calls
+
+
+class Events:
+    """In the place of `torch.cuda`: notes what is asked of it, in order."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __getattr__(self, name):
+        def note(*args, **kwargs):
+            self.asked.append(name)
+            return contextlib.nullcontext() if name in ("stream", "graph") else self
+
+        return note
+
+
+def test_a_capture_warms_up_on_its_own_stream_and_replays(monkeypatch):
+    events, calls = Events(), []
+    for name in ("Stream", "stream", "current_stream", "CUDAGraph", "graph", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, getattr(events, name))
+    device = Cuda.__new__(Cuda)
+    output = torch.ones(2)
+
+    def step():
+        calls.append(len(events.asked))
+        return output
+
+    replay = device.capture(step)
+    assert len(calls) == 3 + 1
+    order = events.asked
+    assert order[calls[0] - 1] == "stream"  # the warm-up is on the stream
+    assert order[calls[3] - 1] == "graph"  # and the last call inside the capture
+    assert "synchronize" in order[calls[2] : calls[3]]
+    assert replay() is output
+    assert events.asked[-1] == "replay"
+    assert len(calls) == 4
+
+
+def test_a_gpu_is_described(monkeypatch):
+    class Properties:
+        total_memory, major, minor = 5 * 2**30, 99, 1
+
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Made-up 9000")
+    monkeypatch.setattr(torch.version, "cuda", "99.0")
+    monkeypatch.setattr("benchmarks.kv_cache_device.driver", lambda: "1.2.3")
+    device = Cuda.__new__(Cuda)
+    device.device = torch.device("cuda")
+    found = device.describe()
+    assert found["capability"] == "99.1"
+    assert found["memory_bytes"] == 5 * 2**30
+    assert found["versions"]["driver"] == "1.2.3"
+    assert set(results.IDENTITY["cuda"]) <= set(found)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_all_sections_on_a_gpu():
+    """Everything but the two that compile, at very small sizes."""
+    run = run_of(Cuda(), PLAN, only=set(SECTIONS) - {"compiled", "tuned"})
+    assert work(run) == 0
+    assert results.decoding_problems(run.record) == []
+    for found in run.record["runs"]:
+        assert found["graph"]["lengths"] == found["lengths"]
 
 
 # --- what README.md says
