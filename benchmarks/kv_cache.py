@@ -208,7 +208,8 @@ def main(given: list[str] | None = None) -> int:
     print(f"\n{out.name}: {record['took']:.0f} s; {verdict}")
     for problem in problems:
         print(f"- {problem}")
-    return 1 if problems and not arguments.only else 0
+    # `make bench` wants no record: there a busy machine is no failure.
+    return 1 if problems and arguments.out and not arguments.only else 0
 
 
 def quoted(text: str) -> str:
