@@ -29,8 +29,8 @@ length t, the seconds of every round: ``uncached``, a pass over t tokens, and ``
 for token t with t - 1 in the cache. Both give the logits of the last token alone.
 
 A record that ``benchmarks/kv_cache.py`` made holds ``sections`` too: by name, with ``status``,
-whatever was measured, and what went wrong. It says how the device was known (``IDENTITY``): a record
-of a CPU that was renamed, or a GPU's without its driver, is refused.
+whatever was measured, and what went wrong. It says how the device was known (``IDENTITY``): a
+record of a CPU that was renamed, or a GPU's without its driver, is refused.
 :func:`decoding_problems` lists what such a record lacks, :func:`decoding_summary` says in short
 lines what it found.
 """
