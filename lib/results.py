@@ -1,8 +1,8 @@
 """Recorded runs: what took too long for a page, or needs a machine that the reader may not have.
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
-that measures). A chapter draws from it, and says when and where it was made. Chapters 07, 08
-and 10 do.
+that measures). A chapter draws from it, and says when and where it was made. Chapters 07, 08, 10
+and 12 do.
 
 A record of a training grid holds ``arms``: a list with, for each run, its ``arm`` (the settings),
 its ``result`` and its ``opening`` (the result after a few steps, which tests compute again).
