@@ -51,7 +51,7 @@ browser:  ## the built site in headless Chromium
 
 # --- measure
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
-	@for name in memory operators decoding growth; do $(PY) -m benchmarks.$$name && echo || exit 1; done
+	@for name in memory operators decoding growth kv_cache; do $(PY) -m benchmarks.$$name && echo || exit 1; done
 
 results: .env-all  ## train the grids that chapters 07 and 08 draw from, where code or settings changed (FORCE=1: all)
 	@$(PY) -m benchmarks.record $(if $(FORCE),--force)

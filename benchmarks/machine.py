@@ -27,9 +27,12 @@ def processor() -> str:
 
 def commit() -> str:
     """The commit that is checked out, short; "unknown" outside a repository."""
-    found = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
-    )
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+        )
+    except OSError:  # no git here
+        return "unknown"
     return found.stdout.strip() or "unknown"
 
 

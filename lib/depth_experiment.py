@@ -9,6 +9,9 @@ It computes in float64: sums in another order then move the first steps by far l
 `benchmarks/record.py` allows, so that an arm begins alike on every machine.
 
 ``make results`` trains the grid and keeps it as the record ``warmup``.
+
+Source of the question: Xiong et al., *On Layer Normalization in the Transformer Architecture*,
+2020, arXiv:2002.04745.
 """
 
 import math

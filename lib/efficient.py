@@ -115,8 +115,8 @@ def linformer_attention(
         ``(..., q_len, value_dim)``.
 
     Raises:
-        ValueError: if a projection does not have k_len columns or the dtype of the keys, the two
-            differ in rank, or as :func:`lib.attention.scaled_dot_product_attention`.
+        ValueError: if a projection does not have k_len columns or the keys' dtype and device, the
+            two differ in rank, or as :func:`lib.attention.scaled_dot_product_attention`.
     """
     _check_dimensions(
         key=key, value=value, key_projection=key_projection, value_projection=value_projection
@@ -201,9 +201,11 @@ def performer_attention(
 
     .. math::
 
-        \phi(x)_r = \exp\bigl(\omega_r^\top x - \tfrac12 |x|^2\bigr), \qquad
+        \begin{aligned}
+        \phi(x)_r &= e^{\omega_r^\top x - |x|^2 / 2}, \\
         \text{output}_m
-        = \frac{\phi(q_m)^\top \sum_n \phi(k_n) v_n^\top}{\phi(q_m)^\top \sum_n \phi(k_n)},
+        &= \frac{\phi(q_m)^\top \sum_n \phi(k_n) v_n^\top}{\phi(q_m)^\top \sum_n \phi(k_n)},
+        \end{aligned}
 
     and the sums over n are made once (``causal``: carried along), not once per query. Features
     are positive, so the denominator is too. Choromanski et al., 2021, arXiv:2009.14794, section 2.
@@ -213,8 +215,11 @@ def performer_attention(
 
     .. math::
 
+        \begin{aligned}
         \phi(q_m)_r \, \phi(k_n)_r
-        = e^{b_m} \cdot e^{\log \phi(q_m)_r + c_r - b_m} \cdot e^{\log \phi(k_n)_r - c_r},
+        &= e^{b_m} \cdot e^{\log \phi(q_m)_r + c_r - b_m} \\
+        &\quad \cdot e^{\log \phi(k_n)_r - c_r},
+        \end{aligned}
 
     and :math:`e^{b_m}` stands in numerator and denominator alike. With :math:`c_r` the largest
     :math:`\log \phi(k_n)_r` over the keys, and :math:`b_m` the largest
@@ -236,8 +241,8 @@ def performer_attention(
         float32 can hold, about :math:`e^{-87}`; a smaller chunk helps.
 
     Raises:
-        ValueError: if shapes do not fit, the scale is not positive, or ``causal`` comes with
-            q_len ≠ k_len.
+        ValueError: if shapes or devices do not fit, the scale is not positive, or ``causal`` comes
+            with q_len ≠ k_len.
     """
     _check_performer(query, key, value, projection, causal=causal, chunk=chunk)
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
@@ -291,15 +296,21 @@ def _causal_sums(log_q: Tensor, log_k: Tensor, value: Tensor, chunk: int) -> Ten
 
 
 def _check_dimensions(**tensors: Tensor) -> None:
+    """Check that all have two dimensions, and are where the first one is."""
+    first, *_ = tensors
     for name, tensor in tensors.items():
         if tensor.dim() < 2:
             raise ValueError(f"{name} needs at least 2 dimensions, got shape {tuple(tensor.shape)}")
+        if tensor.device != tensors[first].device:
+            raise ValueError(
+                f"{name} is on {tensor.device} but {first} is on {tensors[first].device}"
+            )
 
 
 def _check_performer(
     query: Tensor, key: Tensor, value: Tensor, projection: Tensor, *, causal: bool, chunk: int
 ) -> None:
-    _check_dimensions(query=query, key=key, value=value)
+    _check_dimensions(query=query, key=key, value=value, projection=projection)
     head_dim = query.shape[-1]
     if projection.dim() != 2 or not projection.shape[1] == head_dim == key.shape[-1]:
         raise ValueError(

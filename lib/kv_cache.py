@@ -176,9 +176,9 @@ class KVCache:
         self.length = 0
 
     def _check(self, name: str, new: Tensor, held: Tensor) -> None:
-        fits = new.dim() == 4 and new.shape[:2] == held.shape[:2] and new.shape[3] == held.shape[3]
-        if not fits:
-            want = (*held.shape[:2], "new", held.shape[3])
+        batch, heads, _, dim = held.shape
+        if new.dim() != 4 or new.shape != (batch, heads, new.shape[2], dim):
+            want = (batch, heads, "new", dim)
             raise ValueError(f"{name} has shape {tuple(new.shape)} but the cache needs {want}")
         if new.dtype != held.dtype:
             raise ValueError(

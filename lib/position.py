@@ -37,7 +37,15 @@ from lib.relative import (
     transformer_xl_bias,
     transformer_xl_tables,
 )
-from lib.rope import RopeScaling, apply_rope, check_layout, rope_frequencies, rope_tables
+from lib.rope import (
+    RopeScaling,
+    apply_rope,
+    check_layout,
+    half_tables,
+    rope_frequencies,
+    rope_tables,
+    turn_halves,
+)
 from lib.sinusoidal import angular_frequencies, sinusoidal_encoding
 
 __all__ = [
@@ -381,9 +389,10 @@ class RotaryPosition(Position):
             self.rotary_dim, base=self.base, scaling=self.scaling, device=q_positions.device
         )
         factor = 1.0 if self.scaling is None else self.scaling.attention_factor
-        return rope_tables(
+        cos, sin = rope_tables(
             q_positions.unsqueeze(1), frequencies, attention_factor=factor, dtype=self.table_dtype
         )
+        return half_tables(cos, sin) if self.layout == "half" else (cos, sin)
 
     def transform(self, q: Tensor, k: Tensor, prepared: tuple) -> tuple[Tensor, Tensor]:
         if q.shape[-1] != self.head_dim:  # the rest of a wider head would stay as it is
@@ -393,14 +402,15 @@ class RotaryPosition(Position):
             )
         if q.shape[-2] == 1:  # of one token, a second call costs more than a copy
             turned = self._turn(torch.cat((q, k), dim=1), *prepared)
-            return turned.split((q.shape[1], k.shape[1]), dim=1)
+            return turned.split_with_sizes((q.shape[1], k.shape[1]), dim=1)
         return self._turn(q, *prepared), self._turn(k, *prepared)
 
     def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        turn = turn_halves if self.layout == "half" else apply_rope
         if self.rotary_dim == x.shape[-1]:
-            return apply_rope(x, cos, sin, layout=self.layout)
+            return turn(x, cos, sin)
         turned, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
-        return torch.cat((apply_rope(turned, cos, sin, layout=self.layout), rest), dim=-1)
+        return torch.cat((turn(turned, cos, sin), rest), dim=-1)
 
 
 class AlibiPosition(Position):

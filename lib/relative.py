@@ -162,8 +162,9 @@ def shaw_scores(q: Tensor, k: Tensor, key_table: Tensor, relative_position: Tens
         ``(..., q_len, k_len)``.
 
     Raises:
-        ValueError: as :func:`shaw_bias`.
+        ValueError: if ``q`` and ``k`` differ in head_dim, or as :func:`shaw_bias`.
     """
+    _check_head_dim(q=q, k=k)
     content = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     return content + shaw_bias(q, key_table, relative_position)
 
@@ -251,8 +252,9 @@ def transformer_xl_bias(
 
     Raises:
         ValueError: if ``heads`` is not a multiple of ``kv_heads``, or ``w_r``, ``u`` and ``v`` are
-            for other heads.
+            for other heads, or ``q`` and ``k`` differ in head_dim.
     """
+    _check_head_dim(q=q, k=k)
     heads, kv_heads, head_dim = q.shape[-3], k.shape[-3], q.shape[-1]
     if heads % kv_heads:
         raise ValueError(f"heads must be a multiple of kv_heads, got {heads} and {kv_heads}")
@@ -307,8 +309,9 @@ def transformer_xl_scores(
         ``(batch, heads, q_len, k_len)``.
 
     Raises:
-        ValueError: if ``encoding_dim`` is odd.
+        ValueError: if ``encoding_dim`` is odd, or as :func:`transformer_xl_bias`.
     """
+    _check_head_dim(q=q, k=k)
     wide = torch.promote_types(q.dtype, torch.float32)
     tables = transformer_xl_tables(
         q_positions.unsqueeze(-2), k_positions.unsqueeze(-2), w_r.shape[-1], base=base, dtype=wide
@@ -407,8 +410,10 @@ def deberta_scores(
         ``(..., q_len, k_len)``.
 
     Raises:
-        ValueError: if the two tables differ in shape or have an odd number of rows.
+        ValueError: if the four differ in head_dim, or the two tables differ in shape or have an
+            odd number of rows.
     """
+    _check_head_dim(q=q, k=k, position_q=position_q, position_k=position_k)
     rows = position_q.shape[-2]
     if position_q.shape != position_k.shape or rows % 2:
         raise ValueError(
@@ -446,7 +451,11 @@ def tupe_scores(
 
     Returns:
         ``(..., q_len, k_len)``.
+
+    Raises:
+        ValueError: if the four differ in head_dim, by which both terms are scaled.
     """
+    _check_head_dim(q=q, k=k, position_q=position_q, position_k=position_k)
     content = q @ k.transpose(-2, -1)
     position = position_q @ position_k.transpose(-2, -1)
     scores = (content + position) / math.sqrt(2 * q.shape[-1])
@@ -456,6 +465,15 @@ def tupe_scores(
 def _check_integers(name: str, positions: Tensor) -> None:
     if positions.dtype not in (torch.int32, torch.int64):
         raise ValueError(f"{name} must be int32 or int64, got {positions.dtype}")
+
+
+def _check_head_dim(**vectors: Tensor) -> None:
+    widths = {name: tensor.shape[-1] for name, tensor in vectors.items()}
+    if len(set(widths.values())) > 1:
+        raise ValueError(
+            f"all need the same head_dim, their last dimension, got "
+            f"{', '.join(f'{name} with {width}' for name, width in widths.items())}"
+        )
 
 
 def _clipped_rows(table: Tensor, relative_position: Tensor, width: int) -> Tensor:

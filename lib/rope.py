@@ -46,10 +46,12 @@ __all__ = [
     "YarnScaling",
     "apply_rope",
     "check_layout",
+    "half_tables",
     "layout_permutation",
     "rope_frequencies",
     "rope_matrix",
     "rope_tables",
+    "turn_halves",
 ]
 
 
@@ -249,9 +251,38 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
     if layout == "interleaved":  # a pair is a complex number, and a turn a product
         pairs = torch.complex(x[..., 0::2], x[..., 1::2]) * torch.complex(cos, sin)
         return torch.view_as_real(pairs).flatten(-2)
-    # (first cos - second sin, second cos + first sin): beside x stands x with its halves swapped
-    both, signed = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
-    return torch.addcmul(x * both, x.roll(dim // 2, dims=-1), signed)
+    return turn_halves(x, *half_tables(cos, sin))
+
+
+def half_tables(cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """Widen tables to all components in half layout, for :func:`turn_halves`.
+
+    Args:
+        cos: ``(..., dim / 2)``, from :func:`rope_tables`.
+        sin: like ``cos``.
+
+    Returns:
+        ``(cos, cos)`` and ``(-sin, sin)``, side by side, each ``(..., dim)``.
+    """
+    return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
+
+
+def turn_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn as :func:`apply_rope` in half layout, by tables that were widened once for all layers.
+
+    Beside x stands x with its halves swapped, so that one product takes all components:
+    ``(first cos - second sin, second cos + first sin)``. Nothing is checked.
+
+    Args:
+        x: ``(..., length, dim)``.
+        cos: broadcastable to ``x``, float32 or wider; from :func:`half_tables`.
+        sin: like ``cos``.
+
+    Returns:
+        Shape and dtype of ``x``.
+    """
+    swapped = x.roll(x.shape[-1] // 2, dims=-1)
+    return torch.addcmul(x * cos, swapped, sin).to(x.dtype)
 
 
 def rope_matrix(

@@ -7,7 +7,7 @@ unless positions are given or may exceed what the scheme can do.
 import torch
 from torch import Tensor, nn
 
-from lib.block import NORMS, Block, choose
+from lib.block import NORMS, Block, choose, unchanged
 from lib.position import NoPosition, Position, check_positions
 
 __all__ = ["Stack"]
@@ -66,7 +66,7 @@ class Stack(nn.Module):
         self.embedding_scale = d_model**0.5 if embedding_scale is None else embedding_scale
         self.type_embedding = nn.Embedding(n_token_types, d_model) if n_token_types else None
         self.position = NoPosition() if position is None else position
-        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+        self.dropout = nn.Dropout(dropout) if dropout else unchanged
         self.blocks = nn.ModuleList(
             Block(d_model, n_heads, norm=norm, norm_eps=norm_eps, dropout=dropout, **block)
             for _ in range(n_layers)

@@ -157,6 +157,8 @@ def test_linformer_errors():
         linformer_attention(query, key, value, make(3, 9), make(9))
     with pytest.raises(ValueError, match=r"key needs .* got shape \(9,\)"):
         linformer_attention(query, make(9), value, make(3, 9), make(3, 9))
+    with pytest.raises(ValueError, match="key_projection is on meta but key is on cpu"):
+        linformer_attention(query, key, value, make(3, 9).to("meta"), make(3, 9))
 
 
 # Performer
@@ -349,6 +351,12 @@ def test_performer_errors(shapes, options, message):
     query, key, value, projection = (make(*shape) for shape in shapes)
     with pytest.raises(ValueError, match=message):
         performer_attention(query, key, value, projection=projection, **options)
+
+
+def test_performer_refuses_another_device():
+    tensors = [make(*shape) for shape in [(7, 4), (9, 4), (9, 5), (6, 4)]]
+    with pytest.raises(ValueError, match="projection is on meta but query is on cpu"):
+        performer_attention(*tensors[:3], projection=tensors[3].to("meta"))
 
 
 def test_projection_errors():

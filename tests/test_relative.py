@@ -463,6 +463,26 @@ def test_deberta_errors(q, k, offsets):
         deberta_scores(q, k, make(4, HEAD_DIM), make(8, HEAD_DIM), offsets)
 
 
+def test_head_dims_must_agree(q, k, offsets, learned):
+    narrow, table = k[..., :-1], make(8, HEAD_DIM)
+    message = "same head_dim.* got q with 6, k with 5"
+    with pytest.raises(ValueError, match=message):
+        shaw_scores(q, narrow, make(5, HEAD_DIM), offsets)
+    with pytest.raises(ValueError, match=message):
+        transformer_xl_scores(
+            q, narrow, **learned, q_positions=Q_POSITIONS, k_positions=K_POSITIONS
+        )
+    tables = transformer_xl_tables(Q_POSITIONS[:, None], K_POSITIONS[:, None], ENCODING_DIM)
+    with pytest.raises(ValueError, match=message):
+        transformer_xl_bias(q, narrow, **learned, tables=tables)
+    with pytest.raises(ValueError, match=message):
+        deberta_scores(q, narrow, table, table, offsets)
+    # These would be added without complaint, but scaled by another width than their own.
+    position_q, position_k = make(Q_LEN, 7), make(K_LEN, 7)
+    with pytest.raises(ValueError, match="position_q with 7, position_k with 7"):
+        tupe_scores(q, k, position_q, position_k)
+
+
 def test_tupe_loop(q, k):
     position_q = make(HEADS, Q_LEN, HEAD_DIM, seed=16)
     position_k = make(HEADS, K_LEN, HEAD_DIM, seed=17)

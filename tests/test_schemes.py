@@ -306,6 +306,36 @@ def test_frequencies_that_change_while_decoding_break_the_cache():
     assert (torch.cat(logits, dim=1)[:, -1] - full[:, -1]).abs().max() > 1e-3
 
 
+on_a_gpu = pytest.param(
+    "cuda",
+    marks=[
+        pytest.mark.cuda,
+        pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+    ],
+)
+
+
+@pytest.mark.parametrize("device", ["cpu", on_a_gpu])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@scheme
+def test_cached_fused_and_readable_agree_in_narrow_formats(name, dtype, device):
+    """In bfloat16 the rounding is measured: at most 2.5 times the error of the full forward."""
+    model, tokens = make_model(name, n_kv_heads=2).to(device, dtype), make_tokens(2, 9).to(device)
+    with torch.no_grad():
+        full = model(tokens).double()
+        readable = model(tokens, return_weights=True)[0].double()
+        exact = model.double()(tokens)  # the same rounded weights
+        model.to(dtype)
+    cached = in_chunks(model, tokens, UNEVEN_CHUNKS).double()
+    off = {
+        way: ((logits - exact).norm() / exact.norm()).item()
+        for way, logits in (("full", full), ("cached", cached), ("readable", readable))
+    }
+    most = 1e-5 if dtype == torch.float32 else 2.5 * off["full"]
+    assert most < 0.05
+    assert max(off["cached"], off["readable"]) <= most, off
+
+
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @scheme

@@ -177,6 +177,23 @@ def reason(error: Exception, chapter: Chapter, limit: float) -> str:
     return f"{chapter.path.name}, {chapter.at()}\n{COLOUR.sub('', text)}"
 
 
+def join_streams(notebook) -> None:
+    """Make one output of what a cell printed in a row: where the kernel cut it is chance."""
+    for cell in code_cells(notebook):
+        joined = []
+        for output in cell.outputs:
+            last = joined[-1] if joined else None
+            if (
+                last
+                and output.output_type == last.output_type == "stream"
+                and output.name == last.name
+            ):
+                last.text += output.text
+            else:
+                joined.append(output)
+        cell.outputs = joined
+
+
 async def execute(chapter: Chapter, cache, limit: float, turn: asyncio.Semaphore) -> None:
     """Run one notebook in its own folder and put it into the cache, or note why it failed."""
 
@@ -212,6 +229,7 @@ async def execute(chapter: Chapter, cache, limit: float, turn: asyncio.Semaphore
         finally:
             shutil.rmtree(sockets, ignore_errors=True)
         seconds = chapter.seconds
+    join_streams(chapter.notebook)
     data = {"execution_seconds": seconds, "key": chapter.key}
     bundle = CacheBundleIn(chapter.notebook, str(chapter.path), data=data)
     cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)

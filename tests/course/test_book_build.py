@@ -9,7 +9,7 @@ from threading import Thread
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tools import book, imports
 
@@ -246,6 +246,27 @@ def test_two_chapters_run_at_the_same_time(tiny):
     tiny.chapter("one", "x = 1", wait.format(me="one", other="two"))
     tiny.chapter("two", "x = 2", wait.format(me="two", other="one"))
     assert book.execute_chapters(tiny.root, 60)
+
+
+def test_what_is_printed_in_two_goes_is_one_output():
+    """A kernel may cut between a line and its end; joined later, that would be an empty line."""
+
+    def stream(name, text):
+        return new_output("stream", name=name, text=text)
+
+    cell = new_code_cell("", id="cell")
+    cell.outputs = [
+        stream("stdout", "one"),
+        stream("stdout", "\ntwo\n"),
+        stream("stderr", "warning\n"),
+        stream("stdout", "three\n"),
+    ]
+    book.join_streams(new_notebook(cells=[cell]))
+    assert [(out.name, out.text) for out in cell.outputs] == [
+        ("stdout", "one\ntwo\n"),
+        ("stderr", "warning\n"),
+        ("stdout", "three\n"),
+    ]
 
 
 def test_a_failure_is_named_and_fails_every_time(tiny, capfd):

@@ -13,7 +13,8 @@ from tests.test_results import decoding_record
 CHAPTER = read(BOOK / "10-kv-cache.ipynb")
 # What reads records, in order. `measure` is not among them: a made-up run stands in its place.
 READING = ("recorded", "ratio-table", "fig-kv-times", "fig-kv-ratio", "fig-kv-roofline")
-LIVE = decoding_record(device="This machine", device_type="cpu", dtype="float32")
+CPU = {"device_type": "cpu", "versions": {"python": "3.99", "torch": "9.9"}}
+LIVE = decoding_record(device="This machine", dtype="float32", **CPU)
 
 
 @pytest.fixture
@@ -97,10 +98,26 @@ def test_points_under_the_roof_are_operations_per_second(page):
 
 
 def test_a_record_of_the_cpu_is_no_gpu_run(page, capsys):
-    page(kv_cache_cpu=decoding_record(device_type="cpu"))
+    page(kv_cache_cpu=decoding_record(**CPU))
     said = capsys.readouterr().out
     assert "no recorded GPU run in the repository" in said
     assert "recorded: Made-up 9000" in said
+
+
+def test_a_cpus_record_under_a_gpus_name_stops_the_page(page):
+    record = decoding_record(**{**CPU, "device_type": "cuda"})
+    with pytest.raises(ValueError, match="versions of a record of a GPU lacks cuda"):
+        page(kv_cache_renamed=record)
+
+
+def test_what_a_record_found_is_said(page, capsys):
+    fit = {"exponent": 0.9, "longer_half": 1.75}
+    runs = decoding_record()["runs"]
+    runs[0]["fits"] = {"graph": {"uncached": fit, "cached": fit, "crossover": 64}}
+    page(kv_cache_made_up=decoding_record(runs=runs))
+    said = capsys.readouterr().out
+    assert "ceilings: 2,000 GB/s, 600.0 TFLOP/s" in said
+    assert "model, graph: exponent 1.75 without, 1.75 with; pays from t = 64" in said
 
 
 def test_a_record_that_lacks_something_stops_the_page(page):

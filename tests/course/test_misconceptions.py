@@ -1,8 +1,11 @@
 """The page of claims: all 52 are there, each verdict is computed, and each could be another."""
 
 import ast
+import importlib.util
+import os
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +98,48 @@ def test_no_verdict_is_typed(number):
     for says, came_out, _ in (test for test in tests if len(test) == 3):
         if isinstance(getattr(says, "value", ""), str):
             assert not isinstance(came_out, ast.Constant), ast.unparse(came_out)
+
+
+CODE = {  # model of claim 47: its folder in transformers, and what its code must say
+    "GPT": ("openai", r"self\.positions_embed = nn\.Embedding\("),
+    "BERT": ("bert", r"self\.position_embeddings = nn\.Embedding\("),
+    "GPT-2": ("gpt2", r"self\.wpe = nn\.Embedding\("),
+    "T5": ("t5", r"self\.relative_attention_bias = nn\.Embedding\("),
+    "GPT-J": ("gptj", r"= apply_rotary_pos_emb\("),
+    "GPT-NeoX": ("gpt_neox", r"= apply_rotary_pos_emb\("),
+    "OPT": ("opt", r"self\.embed_positions = OPTLearnedPositionalEmbedding\("),
+    "BLOOM": ("bloom", r"= self\.build_alibi_tensor\("),
+    "LLaMA": ("llama", r"= apply_rotary_pos_emb\("),
+    "Mistral": ("mistral", r"= apply_rotary_pos_emb\("),
+    "Llama 3": ("llama", r"= apply_rotary_pos_emb\("),
+    "OLMo 2": ("olmo2", r"= apply_rotary_pos_emb\("),
+}
+SAYS = {  # a scheme, and what stands in such a line
+    "learned": r"(positions_embed|position_embeddings|wpe|embed_positions) = .*Embedding",
+    "bias": "relative_attention_bias",
+    "rotary": "rotary",
+    "linear bias": "alibi",
+}
+
+
+def test_position_schemes_are_those_of_the_code():
+    """The table of claim 47, looked up in the package transformers."""
+    spec = importlib.util.find_spec("transformers")
+    if spec is None:
+        reason = "transformers is not installed: it comes with the extra `pretrained`"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+    (table,) = (
+        node.value
+        for node in ast.parse(CELLS["claim-47"].source).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SCHEMES"
+    )
+    schemes = {name: scheme for (name, _), scheme in ast.literal_eval(table).items()}
+    assert list(schemes) == list(CODE)
+    models = Path(spec.origin).parent / "models"
+    for name, (folder, line) in CODE.items():
+        assert re.search(SAYS[schemes[name]], line), name
+        source = (models / folder / f"modeling_{folder}.py").read_text(encoding="utf-8")
+        assert re.search(line, source), f"{name}: {line} is not in its code"
 
 
 def test_each_verdict_has_another_world():

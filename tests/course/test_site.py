@@ -120,6 +120,18 @@ def test_the_start_page_names_real_commands():
 # --- notation
 
 
+def test_each_row_of_the_notation_has_a_cell_per_column():
+    """A bar in a formula ends its cell: the rest of the row would be lost."""
+    columns = None
+    for line in (BOOK / "notation.md").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("|"):
+            columns = None
+            continue
+        cells = line.strip().removeprefix("|").removesuffix("|").split("|")
+        columns = columns or len(cells)
+        assert len(cells) == columns, line
+
+
 def test_names_in_the_notation_are_names_in_the_library():
     library = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "lib").rglob("*.py"))
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", library))

@@ -160,7 +160,11 @@ PERTURBATIONS = {
     37: (world("ridge 1", "300e12, 1e12", "1e12, 1e12"), "true here"),
     38: (world("the new tokens", "start += held ", "start += new "), "half true"),
     39: (
-        world("pre-norm's outputs", "post[24][0] / post[4][0]", "pre[24][0] / pre[4][0]"),
+        world(
+            "pre-norm's outputs",
+            "sizes(post[24]) / sizes(post[4])",
+            "sizes(pre[24]) / sizes(pre[4])",
+        ),
         "wrong",
     ),
     40: (world("the norm's output", "left = block(x)", "left = block.self_norm(x)"), "true here"),
