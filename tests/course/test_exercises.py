@@ -177,6 +177,23 @@ def test_every_graded_cell_has_a_visible_and_a_hidden_test(slug):
 
 
 @ACROSS
+def test_each_task_has_a_folded_hint_a_stub_a_test_and_something_to_look_at(slug):
+    tasks = {}
+    for cell in answers.notebook(slug, "exercises").cells:
+        if cell.source.startswith("## Task"):
+            found = tasks[cell.id] = set()
+        if tasks:
+            marks = cell.metadata.get("nbgrader", {})
+            found |= {kind for kind in ("solution", "grade") if marks.get(kind)}
+            found |= {"hint"} if "<details><summary>Hint" in cell.source else set()
+            found |= {"look"} if cell.source.startswith("**Look.**") else set()
+    assert tasks
+    wanted = {"hint", "solution", "grade", "look"}
+    lacking = {name: wanted - found for name, found in tasks.items() if wanted - found}
+    assert not lacking
+
+
+@ACROSS
 def test_a_blank_notebook_runs_to_its_end(slug, tmp_path):
     """In a real kernel and an empty folder, nothing fails but what is not yet written."""
     book = answers.notebook(slug, "exercises")

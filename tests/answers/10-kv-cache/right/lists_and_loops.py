@@ -121,6 +121,24 @@ def time_call(work, wait, clock, warmup, repeats):
     return seconds[middle] if repeats % 2 else (seconds[middle - 1] + seconds[middle]) / 2
 
 
+# %% compare-answer
+def compare(lengths, logits, seconds, rounds, device, tolerance=1e-3):
+    times = {False: [], True: []}
+    for t in lengths:
+        for without, with_cache in zip(
+            logits(False, t).tolist(), logits(True, t).tolist(), strict=True
+        ):
+            if abs(without - with_cache) > tolerance:
+                raise ValueError(f"{without} and {with_cache}")
+        now = {False: [], True: []}
+        for _ in range(rounds):
+            for use_cache in (False, True):
+                now[use_cache].append(seconds(use_cache, t))
+        for use_cache, seen in now.items():
+            times[use_cache].append(seen)
+    return [device, [*lengths], times[False], times[True]]
+
+
 # %% crossover-answer
 def crossover(lengths, uncached, cached, threshold=1.2):
     above = []

@@ -81,6 +81,18 @@ def cache_bytes(n_tokens, batch_size, n_layers, n_heads, group, d_k, d_v, bits):
     return int(np.prod([n_tokens, batch_size, n_layers, n_kv_heads, d_k + d_v, bits])) // 8
 
 
+# %% compare-answer
+def compare(lengths, logits, seconds, rounds, device, tolerance=1e-3):
+    table = []
+    for t in lengths:
+        with_cache = logits(True, t)
+        if torch.dist(logits(False, t), with_cache, p=float("inf")) > tolerance:
+            raise ValueError("the cache gives other logits")
+        table.append([(seconds(False, t), seconds(True, t)) for _ in range(rounds)])
+    columns = [[[pair[way] for pair in row] for row in table] for way in (0, 1)]
+    return device, list(lengths), *columns
+
+
 # %% crossover-answer
 def crossover(lengths, uncached, cached, threshold=1.2):
     ratios = torch.tensor(uncached, dtype=torch.float64) / torch.tensor(cached, dtype=torch.float64)

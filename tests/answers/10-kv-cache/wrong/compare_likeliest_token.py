@@ -1,0 +1,18 @@
+"""Compares the likeliest token of both ways only.
+
+Loses: compare
+"""
+
+
+# %% compare-answer
+def compare(lengths, logits, seconds, rounds, device, tolerance=1e-3):
+    uncached, cached = [], []
+    for t in lengths:
+        if logits(False, t).argmax() != logits(True, t).argmax():
+            raise ValueError(f"other token at {t}")
+        uncached.append([])
+        cached.append([])
+        for _ in range(rounds):
+            uncached[-1].append(seconds(False, t))
+            cached[-1].append(seconds(True, t))
+    return device, list(lengths), uncached, cached
