@@ -29,8 +29,8 @@ lab: .env-lab  ## open JupyterLab on the exercises, with nbgrader's Validate but
 exercises: .env-grade  ## regenerate exercises/ from solutions/
 	@$(PY) -m tools.exercises $(if $(FORCE),--force)
 
-grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention TRUST=1): feedback/ and a CSV
-	@$(PY) -m grading $(ASSIGNMENT) $(if $(TRUST),--trust-submissions) $(if $(FORCE),--force)
+grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
+	@$(PY) -m grading $(ASSIGNMENT) $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
 
 # --- check
 test: .env-all  ## check everything once (20 minutes or less)
@@ -73,4 +73,4 @@ clean:  ## remove what was built (not .venv, not people's work)
 .env-grade:
 	@$(PYTHON) tools/env.py grade
 .env-all:
-	@$(PYTHON) tools/env.py book lab grade pretrained dev
+	@$(PYTHON) tools/env.py book lab grade cluster pretrained dev
