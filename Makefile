@@ -37,7 +37,7 @@ test: .env-all  ## check everything once (20 minutes or less)
 	@$(PY) -m tools.check lint library book course nbval answers grading browser
 
 test-long: .env-all  ## what is slow or repeats (45 minutes or less)
-	@$(PY) -m tools.check --long library course answers browser
+	@$(PY) -m tools.check --long library course answers grading browser
 
 lint library course nbval answers grading browser: .env-all
 	@$(PY) -m tools.check $@

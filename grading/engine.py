@@ -1,8 +1,8 @@
 """What has to be run of a notebook, and by whom: here, or on other machines.
 
 :func:`plan` turns a clean notebook into plain data that says everything a run needs; :func:`run`
-runs it, in this process's nursery (:mod:`grading.nursery`), and returns plain data. So it makes no
-difference where `run` is called: :func:`executor` gives threads of this process, or the workers of a
+runs it, in this process's nursery (:mod:`grading.nursery`), and returns plain data. So it does not
+matter where `run` is called: :func:`executor` gives threads of this process, or the workers of a
 `dask.distributed` cluster.
 
 A verdict is stored under the hash of all that it depends on (:class:`Verdicts`): the one process
@@ -39,10 +39,10 @@ def plan(notebook: NotebookNode, source: NotebookNode) -> tuple[list[int], dict]
         source: the instructor's notebook.
 
     Returns:
-        The places of the cells that are run, and the ``cells`` (each one's source and role) with the
-        ``names`` that the tests may use. Cells of the instructor's that nbgrader does not know and
-        that the learner left as they were, pictures for instance, are not run: unless somebody has
-        to look at the notebook (a manually graded cell).
+        The places of the cells that are run, and the ``cells`` (each one's source and role) with
+        the ``names`` that the tests may use. Cells of the instructor's that nbgrader does not know
+        and that the learner left as they were, pictures for instance, are not run: unless somebody
+        has to look at the notebook (a manually graded cell).
     """
     names = [
         name

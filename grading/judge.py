@@ -1,12 +1,12 @@
 """Run a submission with the verdict on this side, and the learner's code in a sandbox.
 
-Learner's cells run in a sandbox (:mod:`grading.agent`). Test cells run here, unchanged, in a process
-that the learner's code cannot reach: the names that the learner defined are stand-ins, whose calls
-cross as data (:mod:`grading.wire`). What the learner prints, patches, redefines or ends changes
-nothing here.
+Learner's cells run in a sandbox (:mod:`grading.agent`). Test cells run here, unchanged, in a
+process that the learner's code cannot reach: the names that the learner defined are stand-ins,
+whose calls cross as data (:mod:`grading.wire`). What the learner prints, patches, redefines or ends
+changes nothing here.
 
-One bad cell costs its own points: after a sandbox has ended, a new one runs the cells again, all but
-the one that ended it.
+One bad cell costs its own points: after a sandbox has ended, a new one runs the cells again, all
+but the one that ended it.
 """
 
 import ast

@@ -24,6 +24,7 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAPBSET_DROP = 24
+FIRST_USER = 2_000_000_000  # above what any system gives away; a process number is added
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -340,7 +341,7 @@ def _give_up_rights(setting: dict) -> None:
     for kind, value in spans.items():
         resource.setrlimit(kind, (value, value))
     if setting["root"]:
-        user = 2_000_000_000 + setting["outer"]
+        user = FIRST_USER + setting["outer"]
         os.setgroups([])
         for capability in range(64):
             LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)

@@ -1,7 +1,7 @@
 """A place of its own for each submission's code, made by bubblewrap.
 
-bubblewrap starts a process that does nothing in new namespaces: no network, its own processes, and a
-file system that holds Python, the system's libraries and an empty folder, all but the last
+bubblewrap starts a process that does nothing in new namespaces: no network, its own processes, and
+a file system that holds Python, the system's libraries and an empty folder, all but the last
 read-only. A process forked from one that has imported torch (:mod:`grading.nursery`) then enters
 these namespaces, gives up all rights, and runs the learner's cells. When bubblewrap's process ends,
 the kernel ends all others in it, daemons included.
@@ -32,7 +32,6 @@ REMEDY = (
     "allow them (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or "
     "grade on another machine. --unsafe-no-sandbox grades without it, and marks every verdict so."
 )
-FIRST_UID = 2_000_000_000  # above what any system gives away; the process number is added
 
 
 class NoSandbox(Exception):
@@ -117,7 +116,7 @@ class Outer:
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
                         stderr=said,
-                        env={"PATH": "/usr/bin:/bin"} | {"PATH": os.environ.get("PATH", "")},
+                        env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")},
                     )
                 except OSError as problem:
                     raise NoSandbox(f"bwrap: {problem.strerror}") from None
@@ -143,7 +142,7 @@ class Outer:
                 os.close(write)
 
     def _open(self, *, user: bool) -> list[int]:
-        """The namespaces as file descriptors; the user's first, which gives the right to the rest."""
+        """The namespaces as file descriptors; the user's comes first and opens the others."""
         # bwrap tells the number before it has built everything.
         if self.process.stdout.readline() != b"ready\n":
             raise OSError("bwrap ended")

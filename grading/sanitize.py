@@ -9,7 +9,8 @@ changes nothing, so the plug-in :class:`RebuildCells` may follow :func:`rebuild`
 - A cell that appears more than once counts where it stands last; the earlier copies run as ordinary
   cells.
 - A locked cell that was deleted is put back, behind the cell it follows in the instructor's
-  notebook; a test that follows none, at the end. A deleted answer is not: its stub would replace an answer written elsewhere.
+  notebook; a test that follows none, at the end. A deleted answer is not: its stub would replace an
+  answer written elsewhere.
 """
 
 from dataclasses import dataclass

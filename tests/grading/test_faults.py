@@ -1,4 +1,4 @@
-"""Submissions that are broken, or that break things: each gets its verdict, and harms nobody else."""
+"""Submissions that are broken, or break things: each gets its verdict, and harms nobody else."""
 
 import json
 import os

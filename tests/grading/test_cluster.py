@@ -1,0 +1,94 @@
+"""Grading through a real scheduler and two workers, one of which is killed in the middle."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from course_folder import RIGHT, ROOT, Folder, answers, source
+
+SLOW = "import time\ntime.sleep(0.4)\n" + RIGHT["double"]
+
+
+def _start(words: list[str], root: Path) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture
+def cluster(tmp_path_factory):
+    """A scheduler's address, and two workers' processes."""
+    root = tmp_path_factory.mktemp("cluster")
+    told = root / "scheduler.json"
+    words = ["dask_scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1"]
+    started = [_start([*words, "--scheduler-file", str(told)], root)]
+    end = time.monotonic() + 120
+    while not told.exists() or not told.read_text():
+        assert started[0].poll() is None, "the scheduler ended"
+        assert time.monotonic() < end, "no scheduler after 120 s"
+        time.sleep(0.1)
+    address = json.loads(told.read_text())["address"]
+    for number in range(2):
+        folder = root / f"worker-{number}"
+        words = ["dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
+        started.append(_start([*words, "--local-directory", str(folder)], root))
+    yield address, started[1:]
+    for process in reversed(started):
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.long
+def test_a_worker_dies_and_the_gradebook_is_the_same(cluster, tmp_path):
+    address, workers = cluster
+    folder = Folder(tmp_path)
+    folder.publish(source())
+    for number in range(12):
+        folder.hand_in(f"slow-{number:02d}", answers(double=SLOW, shout=RIGHT["shout"]))
+    folder.hand_in("partial", answers(double=RIGHT["double"]))
+    folder.hand_in("exits", answers(double="import os\nos._exit(0)", shout=RIGHT["shout"]))
+    folder.hand_in("cut", b"{")
+    expected = {f"slow-{number:02d}": 5.0 for number in range(12)}
+    expected |= {"partial": 2.0, "exits": 3.0, "cut": 0.0}
+    killed = []
+
+    def kill_one():
+        end = time.monotonic() + 200
+        while time.monotonic() < end:
+            if len(list((tmp_path / "feedback").glob("slow-*"))) >= 2:
+                os.kill(workers[0].pid, signal.SIGKILL)
+                killed.append(len(list((tmp_path / "feedback").glob("slow-*"))))
+                return
+            time.sleep(0.02)
+
+    watcher = threading.Thread(target=kill_one)
+    watcher.start()
+    code = folder.grade("--engine", "dask", "--scheduler", address, "--jobs", "2")
+    watcher.join()
+    assert killed, "no worker was killed"
+    assert killed[0] < 12, "the batch was over before"
+    assert code == 0
+    assert folder.gradebook() == expected
+    # The same, here, without a cluster.
+    assert folder.grade("--force") == 0
+    assert folder.gradebook() == expected
+
+
+def test_dask_without_an_address_is_refused(tmp_path, capsys):
+    folder = Folder(tmp_path)
+    folder.publish(source())
+    folder.hand_in("cut", b"{")
+    assert folder.grade("--engine", "dask") == 2
+    assert "--engine dask needs --scheduler ADDRESS" in capsys.readouterr().err
+    assert folder.grade("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1") == 2
+    assert "refused: " in capsys.readouterr().err
