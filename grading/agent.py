@@ -23,7 +23,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from grading.wire import Body, Kept, Packer, WireError, content, receive, send
+from grading.wire import Body, Kept, Packer, WireError, receive, send
 
 MAX_TEXT = 100_000  # characters that a cell, or a call, may print
 MAX_PICTURES = 4_000_000  # bytes of pictures and other rich output per cell
@@ -215,10 +215,10 @@ class Agent:
                     trees[name] = {"reference": self._refer(value)}
             return {"names": trees}
         PAGES.clear()
-        before: dict[int, bytes] = {}
+        before: dict = {}
         try:
             arguments = self.packer.unpack(request.get("arguments"), body)
-            before = {number: content(value) for number, value in self.kept.held.items()}
+            before = self.kept.state()
             with self._listening():
                 result = getattr(self, f"_{what}")(request, arguments)
             reply = {"result": self.packer.pack(result, blobs)}

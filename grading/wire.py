@@ -328,27 +328,39 @@ class Kept:
         for number in gone:
             self.held.pop(number, None)
 
-    def changed_here(self, before: dict[int, bytes], blobs: list[bytes]) -> list:
-        """What was written into passed values on the side that was passed them."""
+    def state(self) -> dict[int, tuple[bytes, list[int]]]:
+        """The bytes and the shape of each value that was passed here."""
+        return {number: (content(value), list(value.shape)) for number, value in self.held.items()}
+
+    def changed_here(self, before: dict, blobs: list[bytes]) -> list:
+        """What was done to passed values on the side that was passed them, since `before`."""
         changes = []
         for number, old in before.items():
             value = self.held.get(number)
-            now = None if value is None else content(value)
-            if now is not None and now != old and len(now) == len(old):
-                changes.append([number, len(now)])
+            if value is None:
+                continue
+            now, shape = content(value), list(value.shape)
+            if (now, shape) != old:
+                changes.append([number, len(now), shape])
                 blobs.append(now)
         return changes
 
     def take_back(self, changes: list, body: Body) -> None:
         """Write what the other side wrote into the values that were passed to it."""
         by_number = {number: key for key, (_, number, _) in self._sent.items()}
-        for number, size in changes:
+        for number, size, shape in changes:
             data = body.take(size)
             key = by_number.get(number)
             value = self._sent[key][0]() if key is not None else None
             if value is None:
                 continue
-            overwrite(value, data)
+            if list(value.shape) == shape:
+                overwrite(value, data)
+            elif isinstance(value, torch.Tensor):
+                value.data = _tensor(str(value.dtype).removeprefix("torch."), shape, data)
+            else:
+                value.shape = tuple(shape)
+                overwrite(value, data)
             self._sent[key] = (self._sent[key][0], number, content(value))
 
 

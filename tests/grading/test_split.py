@@ -4,6 +4,8 @@ Every answer of the banks is scored twice: in one process, where tests and answe
 and with the answer in a sandbox and the tests outside.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from nbformat import NotebookNode, from_dict
 from nbgrader.utils import determine_grade
@@ -33,10 +35,11 @@ def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str
 
 def compare(slug: str, chosen: list) -> None:
     source = answers.notebook(slug)
-    together = answers.score(slug, chosen)
+    together = list(answers.score(slug, chosen))
+    with ThreadPoolExecutor(2) as pool:
+        split = list(pool.map(lambda a: split_scores(answers.put_in(a, slug), source), chosen))
     differing = {}
-    for answer, outcome in zip(chosen, together, strict=True):
-        scores, _ = split_scores(answers.put_in(answer, slug), source)
+    for answer, outcome, (scores, _) in zip(chosen, together, split, strict=True):
         if scores != outcome.scores:
             differing[answer.name] = {
                 cell: (points, scores.get(cell))
