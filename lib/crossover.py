@@ -3,6 +3,9 @@ r"""From which length on a cache pays: the ratio of two ways' times, and its spr
 Both ways are timed in turn, round after round, so that one round's two times met the same
 machine. Their ratio is formed within each round; its spread over the rounds is the range of the
 middle half, as in :class:`lib.timing.Timing`.
+
+What the ratio and the first length should be in a model of the machine: ``thm-payoff``,
+chapter 10. Here both are measured.
 """
 
 import math
@@ -68,10 +71,10 @@ def crossover(
         lengths: tokens, increasing.
         uncached: for each length, seconds of each round without the cache.
         cached: likewise with the cache, in the same rounds.
-        threshold: how much faster the cache has to be to count.
+        threshold: the ratio of times, without over with the cache, that has to be exceeded.
 
     Returns:
-        The length; ``None`` if there is none.
+        The length, in tokens; ``None`` if there is none.
 
     Raises:
         ValueError: if the lengths do not increase, there are none, their number is not that of

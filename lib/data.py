@@ -1,7 +1,9 @@
-r"""Data that needs no download (chapters 07, 09, 10).
+r"""Data that needs no download.
 
-- :func:`text_corpus`: the topics of Python's own ``help()``, real English prose and code.
-- :func:`numeral_pairs`: Chinese numerals and the same number in English words, made by rule.
+- :func:`text_corpus`: the topics of Python's own ``help()``, real English prose and code
+  (chapters 03, 04, 06 and 07).
+- :func:`numeral_pairs`: Chinese numerals and the same number in English words, made by rule
+  (chapters 08 and 09).
 
 Both are deterministic. The topics differ a little from one Python version to the next.
 """
@@ -34,6 +36,10 @@ class Vocabulary:
     Args:
         symbols: in the order of their numbers, all different.
         unknown: number given to symbols that are not listed; they are refused when not given.
+
+    Attributes:
+        symbols: as given; symbol i has the number i.
+        unknown: as given.
 
     Raises:
         ValueError: if a symbol is listed twice.
@@ -86,11 +92,13 @@ def pad(
 
     Args:
         rows: lists of token numbers, none empty.
-        side: ``"right"`` for training, ``"left"`` for prompts.
+        side: where the padding goes: ``"right"`` for training (``prp-padded``, chapter 09),
+            ``"left"`` for prompts (``prp-left-padding``, chapter 10).
         value: token number of the padding.
 
     Returns:
-        Tokens ``(batch, longest)`` and their mask, ``True`` = a real token.
+        Tokens ``(batch, longest)``, int64, and their mask of the same shape, ``True`` = a real
+        token.
 
     Raises:
         ValueError: if there is no row, a row is empty or not of whole numbers, the padding is
@@ -194,7 +202,7 @@ def random_windows(
         ``(batch_size, length)``.
 
     Raises:
-        ValueError: if the text is shorter than a window, or no window is asked for.
+        ValueError: if the text is shorter than a window, a window is empty, or none is asked for.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -311,6 +319,8 @@ class NumeralPairs:
         valid: numbers, ``(m,)``; none is in ``train``.
         source: the vocabulary of sources.
         target: the vocabulary of targets.
+        start: number of the token that begins each target.
+        end: number of the token that ends it.
     """
 
     train: Tensor

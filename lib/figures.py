@@ -54,7 +54,11 @@ def set_words(table: Mapping[str, str], *, fonts: Sequence[str] = ()) -> None:
 
     Words with numbers in them are looked up before the numbers go in, braces and all, as in
     ``text("query {m}").format(m=3)``. An edition in another language calls this once, before a
-    chapter runs, and names in ``fonts`` the families that have its letters.
+    chapter runs and calls :func:`use_style`.
+
+    Args:
+        table: English words, each with what is drawn in their place; it replaces the table before.
+        fonts: the font families that have the letters, the first choice first.
     """
     _words.clear()
     _words.update(table)
@@ -73,7 +77,14 @@ def text(words: str) -> str:
 def series(index: int, *, marker: bool = False) -> dict:
     """Colour, line style and, if asked, marker of one curve, to pass on to ``plot``.
 
-    Up to 16 curves differ; :func:`use_style` gives them to successive curves by itself.
+    Up to 16 curves differ; :func:`use_style` gives the first 8 to successive curves by itself.
+
+    Args:
+        index: which curve, from 0.
+        marker: whether its points are marked too.
+
+    Returns:
+        Keyword arguments of matplotlib's ``plot``.
 
     Raises:
         ValueError: if ``index`` is not 0 to 15.

@@ -1,12 +1,13 @@
 r"""Decoding: one token after another, greedily or by drawing (chapters 09 and 10).
 
 With a cache the prompt is read once (**prefill**) and each step reads the one new token
-(**decode**); without, each step reads everything again. Both give the same tokens.
+(**decode**); without, each step reads everything again. Both give the same tokens
+(``thm-cached-decode``, chapter 10).
 
 Conventions:
 
 - Prompts of different lengths are padded on the **left**, so that each row's next token stands
-  in the same column.
+  in the same column (``prp-left-padding``, chapter 10).
 - A row that has produced ``end_token`` goes on producing it.
 - The loop never waits for a GPU, except every 16 steps to see whether all rows have ended.
 """
@@ -35,7 +36,9 @@ def generate(
     temperature: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Continue each row of a batch.
+    """Continue each row of a batch, one pass through the decoder for each new token.
+
+    The passes cannot run at the same time: ``prp-greedy``, chapter 09.
 
     Args:
         model: a :class:`lib.transformer.LanguageModel` or :class:`lib.transformer.Seq2Seq`; it
@@ -52,8 +55,9 @@ def generate(
         generator: for drawing; torch's own when not given.
 
     Returns:
-        The new tokens ``(batch, new)``, ``new <= max_new_tokens``: as many columns as the row
-        that ended last has, its ``end_token`` included. Shorter rows are filled with it.
+        The new tokens, integers ``(batch, new)``, ``new <= max_new_tokens``. There are as many
+        columns as the row that ended last has, its ``end_token`` included. Shorter rows are filled
+        with it.
 
     Raises:
         ValueError: if an argument does not fit the model, or the positions do not reach.
@@ -100,16 +104,18 @@ def pick_token(
     r"""Choose a token from each row of logits.
 
     Drawing uses that :math:`\arg\max_i p_i / e_i`, with :math:`e_i` independent exponential
-    variables, is i with probability :math:`p_i`; unlike :func:`torch.multinomial` it never
-    waits for a GPU.
+    variables, is i with probability :math:`p_i`: :math:`e_i / p_i` is exponential with rate
+    :math:`p_i`, and the smallest of such variables is the i-th with a probability in proportion
+    to its rate. Unlike :func:`torch.multinomial` it never waits for a GPU.
 
     Args:
         logits: ``(batch, vocab_size)``.
-        temperature: 0 takes the largest (the first of equals).
-        generator: for drawing.
+        temperature: 0 takes the largest (the first of equals); above, :math:`p` is
+            ``softmax(logits / temperature)``.
+        generator: for drawing; torch's own when not given.
 
     Returns:
-        ``(batch,)``.
+        Token numbers, int64 ``(batch,)``.
 
     Raises:
         ValueError: if the temperature is negative or no number.
@@ -166,7 +172,7 @@ def _loop(
 
 
 def check_temperature(temperature: float) -> None:
-    """Refuse a temperature that is negative or no number."""
+    """Refuse a temperature that is negative or no number, with a ``ValueError``."""
     if not temperature >= 0:  # a NaN, too
         raise ValueError(f"temperature must be 0 or more, got {temperature}")
 

@@ -49,7 +49,16 @@ ASLEEP = {"disabled": "", "data-lm-suppress-shortcuts": "true"}
 
 @dataclass(frozen=True)
 class Control:
-    """What the reader moves: ``values`` are passed to ``frame``, ``said`` is shown and spoken."""
+    """What the reader moves: ``values`` are passed to ``frame``, ``said`` is shown and spoken.
+
+    Attributes:
+        kind: ``"range"``, ``"select"`` or ``"checkbox"``.
+        name: the argument of ``frame`` that gets the value.
+        label: what is chosen, in words.
+        values: all that can be chosen, in order.
+        said: each value in words.
+        start: place of the first choice in ``values``, from 0.
+    """
 
     kind: str
     name: str
@@ -64,9 +73,13 @@ def Slider(name: str, label: str, values: Iterable, format: str = "{}", *, start
 
     Args:
         name: the argument of ``frame`` that gets the value.
-        label: what is chosen; ``format`` says a value, with its unit.
+        label: what is chosen.
         values: two or more.
+        format: says a value, with its unit: a format string with one place.
         start: the value shown first; the first one by default.
+
+    Returns:
+        A :class:`Control`.
 
     Raises:
         ValueError: if the name is no identifier, there is one value only, or none is ``start``.
@@ -110,11 +123,18 @@ class SliderFigure:
         alt: describes the picture to somebody who cannot see it: a format string of the controls'
             names, or a function of them.
         readout: likewise; shown below the controls, and spoken when it changes.
-        max_bytes: how heavy the HTML may be.
+        max_bytes: how heavy the HTML may be, in bytes of UTF-8.
+
+    Attributes:
+        name: as given.
+        n_frames: how many combinations the controls' values have.
+        alt: the description of the frame that is shown first.
+        html: the whole figure.
 
     Raises:
         ValueError: if the name cannot be an id, two controls have one name, a frame's marks
-            differ from the first one's, there are too many frames, or the figure is too heavy.
+            differ from the first one's, there are more than 2,000 frames, or the figure is too
+            heavy.
     """
 
     def __init__(

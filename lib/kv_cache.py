@@ -9,7 +9,10 @@ Conventions:
 
 - Keys are stored after the position scheme's ``transform``, with ``n_kv_heads`` heads.
 - ``length`` counts slots. With left padding a token's slot and its position differ.
-- A call that is refused changes nothing.
+- A call that is refused changes nothing (``prp-refused``).
+
+Reading a text in pieces with the cache gives what one pass gives: ``thm-cached-decode``,
+chapter 10.
 
 Sources: Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 2.4.1; Pope et al.,
 *Efficiently Scaling Transformer Inference*, 2022, arXiv:2211.05102, section 2.1.
@@ -43,13 +46,13 @@ def kv_cache_bytes(
     With ``value_dim == head_dim`` the sum is the well-known factor 2.
 
     Args:
-        length: tokens held per row.
-        n_layers: layers of the decoder.
-        n_kv_heads: key and value heads per layer.
-        head_dim: width of a key.
-        value_dim: width of a value; ``head_dim`` when not given.
-        batch_size: rows decoded together.
-        dtype: dtype of the stored numbers.
+        length: tokens held per row; t in the chapter.
+        n_layers: layers of the decoder; L.
+        n_kv_heads: key and value heads per layer; :math:`H_\text{kv}`.
+        head_dim: width of a key; :math:`d_k`.
+        value_dim: width of a value; :math:`d_v`. It is ``head_dim`` when not given.
+        batch_size: rows decoded together; B.
+        dtype: dtype of the stored numbers; it decides the bytes per number, b.
 
     Returns:
         The number of bytes.
@@ -76,6 +79,9 @@ def kv_cache_bytes(
 
 class KVCache:
     """The keys and values of one layer.
+
+    A step writes its own row and moves no other. Concatenation would copy all rows in each step
+    (``prp-concat``, chapter 10).
 
     Args:
         batch_size: rows decoded together.
@@ -199,7 +205,7 @@ class DecodeState:
 
     A token's **slot** is its column in memory, its **position** its number in the text. They
     differ where there is padding, as in the first of two rows here, after a prompt of three
-    columns and one step::
+    columns and one step (``prp-left-padding``, chapter 10)::
 
         slot        0    1    2  |  3
         row 0       -    a    b  |  c        "-" is padding: never seen, position 0
@@ -209,17 +215,21 @@ class DecodeState:
 
     Args:
         caches: one per layer, all empty, of one batch size and one length.
-        context_keys_values: per layer, the keys and values of the encoder's output.
+        context_keys_values: per layer, keys ``(batch_size, n_kv_heads, context_len, head_dim)`` and
+            values ``(..., value_dim)`` of the encoder's output (``prp-cross-cache``).
         context_mask: ``(batch_size, context_len)``, ``True`` = a real token of the context.
 
     Attributes:
         length: slots in use.
+        batch_size: rows decoded together.
+        max_len: slots per row.
         caches: as given.
         context_keys_values: as given.
         context_mask: as given.
 
     Raises:
-        ValueError: if there is no cache, or the caches differ in size or are not empty.
+        ValueError: if there is no cache, the caches differ in size or are not empty, or the
+            context's keys and values are not those of as many layers.
     """
 
     def __init__(
@@ -299,7 +309,8 @@ class DecodeState:
             The new tokens' positions, ``(batch_size or 1, new)``.
 
         Raises:
-            ValueError: if there is no room.
+            ValueError: if there is no room. Shapes are not checked here: the model that calls has
+                done it.
         """
         start, end = self.length, self.length + new
         if end > self.max_len:
@@ -334,6 +345,9 @@ class DecodeState:
 
     def mask(self, q_len: int) -> Tensor | None:
         """Which keys the last ``q_len`` tokens may see: no later one, and no padding.
+
+        Args:
+            q_len: 1 to ``length``; the last slots are those that ask.
 
         Returns:
             Boolean, broadcastable to ``(batch_size, heads, q_len, length)``; ``None`` if

@@ -37,6 +37,11 @@ class Element:
     """One SVG element as data.
 
     :class:`Axes` returns them, and :class:`lib.interactive.SliderFigure` writes them.
+
+    Attributes:
+        tag: the element's name, as ``"path"``.
+        attributes: by name, lengths in SVG units.
+        text: the words inside; none by default.
     """
 
     tag: str
@@ -56,8 +61,13 @@ class Axes:
         box: left, top, width, height in SVG units, labels included.
         equal: shrink the rectangle until one unit is as long in both directions.
 
+    Attributes:
+        inner: left, top, width, height of the rectangle itself in SVG units, without the labels.
+
     Raises:
-        ValueError: if a range is empty, or a box too small for its labels.
+        ValueError: if a range is empty, or a box too small for its labels. Of the marks: if a
+            place lies outside the axes or is NaN, ``xs`` and ``ys`` differ in number, or the
+            series is neither ``None`` nor 0 to 3.
     """
 
     x: tuple[float, float]
@@ -133,6 +143,18 @@ class Axes:
         Positive values are blue, negative ones orange, and the deeper the nearer to ``limit``:
         pass the largest absolute value of all frames, so that frames can be compared. A number
         that is not finite leaves its cell empty and says −∞, or nothing for a NaN.
+
+        Args:
+            matrix: tensor, array or lists, ``(rows, columns)``. The axes reach half a unit
+                beyond the first and the last cell: ``x=(-0.5, columns - 0.5)``.
+            limit: the absolute value with the deepest colour.
+            value_format: how a cell's number is written; ``None`` writes none.
+
+        Returns:
+            A list of elements, for each cell a rectangle and then its number.
+
+        Raises:
+            ValueError: if a value is beyond the limit, or a cell lies outside the axes.
         """
         limit = float(limit)
         rows = matrix.tolist() if hasattr(matrix, "tolist") else matrix

@@ -115,12 +115,15 @@ def build_encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> E
     """Make an encoder of BERT's kind, with these weights.
 
     Args:
-        config: what ``config.json`` says.
-        tensors: what the weights file holds, by name.
+        config: what ``config.json`` says; ``SIZES`` lists what it must hold.
+        tensors: what the weights file holds, by name (:func:`tensor_names`); a matrix is
+            ``(outputs, inputs)``, as in :class:`torch.nn.Linear`.
 
     Returns:
         An :class:`lib.transformer.Encoder` in evaluation mode: post-norm, learned positions, a norm
         after the embeddings, exact GELU. It has the tensors' dtype, and a copy of their numbers.
+        With two token types they are as many as in ``eq-bert-parameters``. It computes what the
+        original computes (``prp-same-embedding``, chapter 12).
 
     Raises:
         ValueError: if the configuration lacks a size or asks for another architecture, or if
@@ -176,8 +179,13 @@ class Tokenizer:
     Args:
         file: path of the ``tokenizer.json``.
 
+    Attributes:
+        pad: the number of the token ``[PAD]``.
+        tokenizer: the ``tokenizers.Tokenizer`` that does the work.
+
     Raises:
         ValueError: if it knows no token ``[PAD]``.
+        ImportError: if the package ``tokenizers`` is not installed.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -185,7 +193,8 @@ class Tokenizer:
 
         self.tokenizer = tokenizers.Tokenizer.from_file(str(file))
         self.tokenizer.no_padding()  # the file asks for 128 tokens, whatever the text
-        self.tokenizer.no_truncation()  # nothing is cut off unseen: too long a text is refused
+        # Nothing is cut off unseen: the encoder's position table refuses a text that is too long.
+        self.tokenizer.no_truncation()
         self.pad = self.tokenizer.token_to_id("[PAD]")
         if self.pad is None:
             raise ValueError(f"{file} has no token [PAD]")
@@ -234,6 +243,7 @@ def load_encoder(folder: str | Path) -> tuple[Encoder, Tokenizer]:
     Raises:
         ValueError: as :func:`build_encoder`; or if a file is missing, or the tokenizer and the
             model know different numbers of tokens.
+        ImportError: if ``safetensors`` or ``tokenizers`` is not installed.
     """
     from safetensors.torch import load_file
 
@@ -290,6 +300,10 @@ def sentence_vectors(encoder: Encoder, tokenizer: Tokenizer, texts: Sequence[str
 
     Returns:
         ``(batch, d_model)``.
+
+    Raises:
+        ValueError: if there is no text, a text in place of a list, or a text with more tokens than
+            the encoder has positions.
     """
     tokens, mask = tokenizer(texts)
     return F.normalize(mean_pool(encoder(tokens, mask=mask), mask), dim=-1)
@@ -308,6 +322,10 @@ class Measured:
 
     Attributes:
         results: by name, what has been measured in this run, as JSON can hold it.
+        record: what :func:`lib.results.load` read; empty where the weights are installed.
+
+    Raises:
+        ValueError: if the weights are not installed and there is no record.
     """
 
     def __init__(self, live: bool) -> None:

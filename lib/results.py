@@ -1,8 +1,8 @@
 """Recorded runs: what took too long for a page, or needs a machine that the reader may not have.
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
-that measures). A chapter draws from it, and says when and where it was made. Chapters 07, 08, 10
-and 12 do.
+that measures). A page draws from it, and says when and where it was made: those of
+chapters 07, 08, 10 and 12, and of the misconceptions.
 
 A record of a training grid holds ``arms``: a list with, for each run, its ``arm`` (the settings),
 its ``result`` and its ``opening`` (the result after a few steps, which tests compute again).
@@ -26,11 +26,14 @@ An entry of ``runs`` holds ``model`` (``n_layers``, ``d_model``, ``n_heads``, ``
 ``head_dim``, ``vocab_size`` and ``n_weights``, the numbers in the matrices of all layers, the
 output matrix not counted), ``batch_size``, ``lengths`` (increasing), and two lists with, for each
 length t, the seconds of every round: ``uncached``, a pass over t tokens, and ``cached``, a step
-for token t with t - 1 in the cache. Both give the logits of the last token alone.
+for token t with t - 1 in the cache. Both give the logits of the last token alone. Their operations
+are counted in ``eq-cost-full`` and ``eq-cost-cached``.
 
 A record that ``benchmarks/kv_cache.py`` made holds ``sections`` too: by name, with ``status``,
 whatever was measured, and what went wrong. It says how the device was known (``IDENTITY``): a
-record of a CPU that was renamed, or a GPU's without its driver, is refused.
+record of a CPU that was renamed, or a GPU's without its driver, is refused. A ``share`` is the
+time that a ceiling allows over the time it took, so that 1 is the ceiling: ``share_of_bandwidth``
+for the bytes alone, ``share_of_roof`` for the roofline (``prp-roofline``, chapter 10).
 :func:`decoding_problems` lists what such a record lacks, :func:`decoding_summary` says in short
 lines what it found.
 """
@@ -66,10 +69,11 @@ DECODING = (
 )
 RUN = ("model", "batch_size", "lengths", "uncached", "cached")
 MODEL = ("n_layers", "d_model", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "n_weights")
+# By device type: what a record with sections says besides, and what its times were taken by.
 IDENTITY = {"cuda": ("clock", "capability", "memory_bytes"), "cpu": ("clock", "memory_bytes")}
 CLOCKS = {"cuda": "CUDA events", "cpu": "perf_counter"}
 AIM = 0.7  # of the bandwidth limit, for the best step of the largest model
-SECTIONS = (
+SECTIONS = (  # what each one holds is said in benchmarks/README.md
     "ceilings",
     "correctness",
     "growth",
@@ -88,6 +92,9 @@ def names(pattern: str = "*") -> list[str]:
 
     Args:
         pattern: of the file's name without ``.json``, as for a shell: ``"kv_cache*"``.
+
+    Returns:
+        Names that :func:`load` takes; an empty list if there are none.
     """
     return sorted(path.stem for path in FOLDER.glob(f"{pattern}.json"))
 
@@ -97,6 +104,9 @@ def load(name: str) -> dict:
 
     Args:
         name: the file's name without ``.json``.
+
+    Returns:
+        What the file holds, as JSON gives it; nothing is checked.
 
     Raises:
         ValueError: if there is no such record; the message names those there are.
@@ -187,7 +197,11 @@ def decoding_summary(record: dict) -> list[str]:
     """What a record of ``benchmarks/kv_cache.py`` found, in lines of 80 characters or less.
 
     Args:
-        record: likewise; parts that are missing are left out.
+        record: as the script wrote it, whole or not; sections that are missing are left out.
+
+    Returns:
+        The lines; one that was broken goes on with two spaces. Time grows like length to the
+        exponent, which is taken over the longer half of the lengths.
     """
     return [
         line
@@ -271,7 +285,14 @@ def decoding_table(record: dict) -> list[str]:
     """A markdown table of a record: for each model the cache's gain and the best step's share.
 
     Args:
-        record: likewise.
+        record: as :func:`check_decoding` accepts it.
+
+    Returns:
+        The table's lines, for each run the median milliseconds at its longest length, and
+        :func:`lib.crossover.crossover`.
+
+    Raises:
+        ValueError: if the times of a run do not fit its lengths.
     """
     rows = [
         "| model | tokens | ms without | ms with | the cache pays from | best step, of the "

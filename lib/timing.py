@@ -4,7 +4,11 @@ Work on a GPU is started, not finished, when a Python call returns: a clock arou
 measures the starting. On CUDA the times are taken by the GPU itself (events in its queue);
 elsewhere the clock is read after the device has been waited for.
 
-All times are in seconds.
+All times are in seconds. The two ceilings, bytes and operations per second, are W and P of the
+roofline (``prp-roofline``, chapter 10).
+
+Source: Williams, Waterman and Patterson, *Roofline: An Insightful Visual Performance Model for
+Multicore Architectures*, 2009, doi:10.1145/1498765.1498785.
 """
 
 import statistics
@@ -31,17 +35,17 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """Half of the calls took longer."""
+        """Median in seconds, half of the calls took longer."""
         return statistics.median(self.samples)
 
     @property
     def best(self) -> float:
-        """The shortest call, what the machine can do when nothing disturbs it."""
+        """Seconds of the shortest call, what the machine can do when nothing disturbs it."""
         return min(self.samples)
 
     @property
     def spread(self) -> tuple[float, float]:
-        """First and third quartile, half of the calls lay between."""
+        """First and third quartile in seconds, half of the calls lay between."""
         if len(self.samples) == 1:
             return (self.samples[0], self.samples[0])
         low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
@@ -102,15 +106,18 @@ def time_call(
 def memory_bandwidth(
     device: torch.device | str, *, n_bytes: int = 2**28, repeats: int = 10
 ) -> float:
-    """Bytes per second that the device reads and writes when it copies (the roof's slope).
+    """Bytes per second that the device reads and writes when it copies: W, the roof's slope.
 
     Args:
         device: which device.
-        n_bytes: size of what is copied; more than the device's caches hold.
+        n_bytes: size of what is copied, at least 1; more than the device's caches hold.
         repeats: copies; the fastest counts.
 
     Returns:
         Bytes read plus bytes written, per second.
+
+    Raises:
+        ValueError: if ``repeats`` is below 1.
     """
     # Random numbers: a GPU draws less power over equal ones, and is then faster.
     draw, size = torch.Generator(device).manual_seed(0), (min(n_bytes, 2**20),)
@@ -128,16 +135,19 @@ def matmul_throughput(
     dtype: torch.dtype = torch.float32,
     repeats: int = 10,
 ) -> float:
-    """Floating-point operations per second in a large matrix product (the roof's height).
+    """Floating-point operations per second in a large matrix product: P, the roof's height.
 
     Args:
         device: which device.
-        size: rows and columns of the two matrices.
+        size: rows and columns of the two matrices, at least 1.
         dtype: dtype of the numbers.
         repeats: products; the fastest counts.
 
     Returns:
-        Multiplications plus additions, per second: a product has ``2 * size**3``.
+        Multiplications plus additions, per second; a product has ``2 * size**3``.
+
+    Raises:
+        ValueError: if ``repeats`` is below 1.
     """
     draw = torch.Generator(device).manual_seed(0)
     a, b = torch.randn(2, size, size, dtype=dtype, device=device, generator=draw)

@@ -1,4 +1,4 @@
-r"""Training: teacher forcing, the loss, warm-up, and one plain loop (chapters 07, 08, 09).
+r"""Training: teacher forcing, the loss, warm-up, and one plain loop (chapters 06 to 09).
 
 Conventions:
 
@@ -6,7 +6,8 @@ Conventions:
 - Steps are counted from 1: at step 1 the rate is already above 0.
 - Whatever draws takes a generator, so that a run can be repeated.
 
-Source: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 5.3.
+Sources: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 5.3;
+Loshchilov and Hutter, *SGDR*, 2017, arXiv:1608.03983 (the cosine).
 """
 
 import math
@@ -27,13 +28,14 @@ __all__ = [
 
 
 def teacher_forcing(tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Split sequences into what the model reads and what it is to predict (chapter 09).
+    """Split sequences into what the model reads and what it is to predict.
 
     Position m reads token m and predicts token m + 1: the earlier answers are shown, never the
-    one that is asked for.
+    one that is asked for (``prp-seen-tokens``). Under a causal mask one pass then gives the losses
+    of all targets (``thm-teacher-forcing``, chapter 09).
 
     Args:
-        tokens: ``(batch, length)``, at least 2 long.
+        tokens: integers ``(batch, length)``, at least 2 long.
 
     Returns:
         ``(inputs, targets)``, each ``(batch, length - 1)``, views.
@@ -58,10 +60,11 @@ def sequence_loss(logits: Tensor, targets: Tensor, *, mask: Tensor | None = None
 
     .. math::
 
-        -\frac{1}{|T|} \sum_{t \in T} \log \operatorname{softmax}(\text{logits}_t)_{\text{target}_t}
+        -\frac{1}{|\mathcal M|} \sum_{(b, m) \in \mathcal M}
+        \log \operatorname{softmax}(\text{logits}_{b,m})_{\text{target}_{b,m}}
 
-    with T the targets that count. Averaging over tokens, not over rows, gives each token the
-    same say whatever the length of its row.
+    with :math:`\mathcal M` the pairs of a row b and a position m that count. Averaging over tokens,
+    not over rows, gives each token the same say whatever the length of its row.
 
     Args:
         logits: ``(batch, length, vocab_size)``.
@@ -69,7 +72,7 @@ def sequence_loss(logits: Tensor, targets: Tensor, *, mask: Tensor | None = None
         mask: ``(batch, length)``, ``True`` = counts; all do when not given.
 
     Returns:
-        A scalar, computed in float32 or wider; ``nan`` if no target counts.
+        A scalar in nats, computed in float32 or wider; ``nan`` if no target counts.
 
     Raises:
         ValueError: if shapes or dtypes do not fit.
@@ -104,7 +107,10 @@ def inverse_sqrt_rate(step: int, *, d_model: int, warmup: int) -> float:
     Args:
         step: s, from 1.
         d_model: width of the model.
-        warmup: w, at least 1.
+        warmup: w, at least 1, in steps.
+
+    Returns:
+        The learning rate; at step w it is largest, :math:`(d_\text{model}\, w)^{-1/2}`.
 
     Raises:
         ValueError: if a number is below 1.
@@ -119,11 +125,23 @@ def inverse_sqrt_rate(step: int, *, d_model: int, warmup: int) -> float:
 def warmup_cosine(step: int, *, warmup: int, total: int, floor: float = 0.0) -> float:
     r"""A factor on the rate: a straight rise to 1, then half a cosine down to ``floor``.
 
+    .. math::
+
+        \begin{cases}
+        s / w & s \le w \\
+        f + \tfrac{1}{2} (1 - f) \Bigl(1 + \cos \pi \dfrac{s - w}{S - w}\Bigr) & w < s \le S
+        \end{cases}
+
+    with s the step, w the warm-up, S the total and f the floor.
+
     Args:
         step: from 1 to ``total``; later steps stay at ``floor``.
         warmup: steps of the rise; 0 for none.
         total: steps of the whole run.
         floor: where the factor ends.
+
+    Returns:
+        The factor, a number without a unit.
 
     Raises:
         ValueError: if ``step`` is below 1 or ``warmup`` not below ``total``.
@@ -193,10 +211,11 @@ def train(
         clip: largest norm of the whole gradient; no limit when not given.
 
     Returns:
-        The loss before each step.
+        The loss before each step, ``n_steps`` numbers in the unit of ``loss_fn``.
 
     Raises:
-        ValueError: if ``n_steps`` is below 1 or the batches run out.
+        ValueError: if ``n_steps`` is below 1 or the batches run out; the steps up to there have
+            been taken then.
     """
     if n_steps < 1:
         raise ValueError(f"n_steps must be at least 1, got {n_steps}")
