@@ -70,6 +70,10 @@ def command(limits: Limits, *, info: int, root: bool, gpu: bool = False) -> list
         words += ["--perms", "0755", "--dir", name]
     for name in folders:
         words += ["--ro-bind", name, name]
+    for name in ("purelib", "platlib"):  # the course's own package, if it was installed by copying
+        package = os.path.join(os.path.realpath(sysconfig.get_path(name)), "lib")
+        if os.path.isdir(package):
+            words += ["--tmpfs", package]
     for name in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
         words += ["--ro-bind-try", name, name]
     words += ["--proc", "/proc", "--dev", "/dev"]
