@@ -11,6 +11,7 @@ submission. Graded by anybody else, it runs in a user namespace with that user's
 rights over anything outside.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -33,6 +34,7 @@ REMEDY = (
     "grade on another machine. --unsafe-no-sandbox grades without it, and marks every verdict so."
 )
 FIRST_UID = 2_000_000_000  # above what any system gives away; the process number is added
+NS_GET_USERNS = 0xB701  # from linux/nsfs.h
 
 
 class NoSandbox(Exception):
@@ -147,12 +149,17 @@ class Outer:
                 os.close(write)
 
     def _open(self, *, user: bool) -> list[int]:
-        """The namespaces as file descriptors; the user's first, which gives the right to the rest."""
+        """The namespaces as file descriptors, in the order in which they can be entered."""
         # bwrap tells the number before it has built everything.
         if self.process.stdout.readline() != b"ready\n":
             raise OSError("bwrap ended")
-        kinds = (["user"] if user else []) + ["ipc", "uts", "net", "pid", "mnt"]
-        return [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
+        kinds = ["ipc", "uts", "net", "pid", "mnt"] + (["user"] if user else [])
+        numbers = [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
+        if user:
+            # Two of them: the first owns the other namespaces; from the second, inside it, no
+            # more can be made (--disable-userns).
+            numbers.insert(0, fcntl.ioctl(numbers[-2], NS_GET_USERNS))
+        return numbers
 
     def end(self) -> None:
         """End everything inside."""

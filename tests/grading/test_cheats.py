@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -101,7 +101,7 @@ assert shout("bc") == "BC!", "hidden_expectation"
 POINTS = {"centre": 2, "tally": 1, "square": 1, "shout": 3}
 GUESSES = {
     "centre": "def centre(x):\n    return x",
-    "tally": "class Tally:\n    def __init__(self, start): pass\n    def add(self, number): return 0",
+    "tally": "class Tally:\n    def __init__(self, start): pass\n    def add(self, n): return 0",
     "square": "def square(x):\n    return x.mul_(0)",
     "shout": "def shout(text):\n    return f'{text.upper()}!'",
 }
@@ -406,8 +406,8 @@ attempt(
     "import lib.attention",
     "sys.path += ['/', '/work', '..', '../..', '/proc/1/cwd', '/proc/1/root']\nimport lib.rope",
     "import importlib.metadata as m\n"
-    "files = [f.locate() for f in m.files('attention-position-cache') if 'attention.py' in str(f)]\n"
-    "print(files[0].read_text())",
+    "files = m.files('attention-position-cache')\n"
+    "print([f.locate().read_text() for f in files if 'attention.py' in str(f)][0])",
     "import importlib\nimportlib.import_module('tools.answers')",
     said="3 failed",
 )
@@ -510,7 +510,7 @@ attempt(
     "os.makedirs('/home/learner/.ipython/profile_default/startup')\n"
     "Path('/home/learner/.ipython/profile_default/startup/0.py').write_text('print(1)')",
     "Path('/home/learner/nbgrader_config.py').write_text('raise SystemExit')",
-    "Path('/home/learner/.pythonrc').write_text('1')\nos.environ['PYTHONSTARTUP'] = '/home/learner/.pythonrc'",
+    "Path('/home/learner/rc').write_text('1')\nos.environ['PYTHONSTARTUP'] = '/home/learner/rc'",
     "Path('/tmp/sitecustomize.py').write_text('raise SystemExit')",
     "Path('/home/learner/torch.py').write_text('raise SystemExit')",
     said="4 came through",  # in a folder that goes with the sandbox
