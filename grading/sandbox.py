@@ -14,6 +14,7 @@ rights over anything outside.
 import fcntl
 import json
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grading import seccomp
 from grading.judge import Ended, Limits
 
 HOME = "/home/learner"
@@ -53,11 +55,22 @@ def python_folders() -> list[str]:
     )
 
 
-def command(limits: Limits, *, info: int, root: bool, gpu: bool = False) -> list[str]:
-    """bubblewrap's command line; what it runs sleeps until it is ended."""
+def command(limits: Limits, *, info: int, calls: int, root: bool, gpu: bool = False) -> list[str]:
+    """bubblewrap's command line; what it runs sleeps until it is ended.
+
+    Args:
+        limits: what the submission may use.
+        info: the descriptor to which it writes its process number.
+        calls: the descriptor from which it reads the filter of system calls for its own processes:
+            as an ordinary user, learners' code could take them over.
+        root: whether root grades.
+        gpu: whether the GPU is let in.
+    """
     words = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     words += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"]
-    words += ["--hostname", "sandbox"] + ([] if root else ["--unshare-user", "--disable-userns"])
+    words += ["--cap-drop", "ALL", "--hostname", "sandbox"] + (
+        [] if root else ["--unshare-user", "--disable-userns"]
+    )
     disk = str(limits.disk)
     for folder in ("/tmp", HOME):  # first: Python may be installed below one of them
         words += ["--perms", "1777", "--size", disk, "--tmpfs", folder]
@@ -84,7 +97,7 @@ def command(limits: Limits, *, info: int, root: bool, gpu: bool = False) -> list
             words += ["--dev-bind", str(device), str(device)]
     words += ["--perms", "1777", "--size", disk, "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
-    words += ["--info-fd", str(info), "--"]
+    words += ["--info-fd", str(info), "--seccomp", str(calls), "--"]
     words += ["/bin/sh", "-c", "echo ready; exec sleep infinity"]
     return words
 
@@ -113,13 +126,20 @@ class Outer:
     """
 
     def __init__(self, limits: Limits, *, root: bool, gpu: bool = False):
+        try:
+            filtered = seccomp.program(platform.machine())
+        except OSError as problem:
+            raise NoSandbox(problem.strerror) from None
         read, write = os.pipe()
+        calls, into = os.pipe()
+        with open(into, "wb") as file:
+            file.write(filtered)
         try:
             with tempfile.TemporaryFile() as said:
                 try:
                     self.process = subprocess.Popen(
-                        command(limits, info=write, root=root, gpu=gpu),
-                        pass_fds=[write],
+                        command(limits, info=write, calls=calls, root=root, gpu=gpu),
+                        pass_fds=[write, calls],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
                         stderr=said,
@@ -145,6 +165,7 @@ class Outer:
                     raise NoSandbox(reason or "it ended without a word") from None
         finally:
             os.close(read)
+            os.close(calls)
             if write >= 0:
                 os.close(write)
 

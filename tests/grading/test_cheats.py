@@ -34,6 +34,7 @@ SOLUTIONS = {
 
     def add(self, number):
         self.total += number
+        self.numbers = [*getattr(self, "numbers", []), number]
         return self.total""",
     "square": "def square(x):\n    return x * x",
     "shout": "def shout(text):\n    return text.upper() + '!'",
@@ -61,6 +62,7 @@ def three_numbers():
     tally = probe.new(Tally, 2)
     probe.equal([tally.add(3), tally.add(-1)], [5, 4])
     probe.equal(tally.total, 4)
+    assert sum(1 for _ in tally.numbers) == 2
     ### BEGIN HIDDEN TESTS
 
 
@@ -624,6 +626,16 @@ cheat(
     def add(self, number):
         Tally.total += number
         return Tally.total""",
+)
+cheat(
+    "keeps_the_tests_busy",
+    tally="""class Tally:
+    numbers = range(10**18)
+    def __init__(self, start): self.total = start
+    def add(self, number):
+        self.total += number
+        return self.total""",
+    said="the test ran for more than 13 s",
 )
 cheat(
     "time_bomb",
