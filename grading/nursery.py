@@ -22,6 +22,8 @@ import traceback
 from dataclasses import asdict
 from pathlib import Path
 
+from grading import seccomp
+
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAPBSET_DROP = 24
 FIRST_USER = 2_000_000_000  # above what any system gives away; a process number is added
@@ -177,31 +179,30 @@ def main(path: str) -> None:
 def _serve(connection: socket.socket, server: socket.socket, shell) -> None:
     """Fork what is asked for."""
     connection.settimeout(10)
+    # The first word and no more: what a judge is told may not come to lie in this process's memory,
+    # of which each learner's process is a copy.
     try:
-        data, numbers, _, _ = socket.recv_fds(connection, 65536, 16)
-        while b"\n" not in data:
-            data += connection.recv(65536)
+        kind, numbers, _, _ = socket.recv_fds(connection, len(b"judge\n"), 16)
     except OSError:
         connection.close()
         return
-    kind, _, rest = data.partition(b"\n")
     connection.settimeout(None)
-    if kind == b"judge":
+    if kind == b"judge\n":
         pid = os.fork()
         if pid == 0:
             server.close()
-            _child(lambda: _judge(connection, rest))
+            _child(lambda: _judge(connection))
         try:
             connection.sendall(f"{pid}\n".encode())
         except OSError:
             pass
-    elif kind == b"agent":
+    elif kind == b"agent\n":
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
             server.close()
             os.close(read)
-            _child(lambda: _enter(connection, rest, numbers, write, shell))
+            _child(lambda: _enter(connection, numbers, write, shell))
         os.close(write)
         told = b""
         while piece := os.read(read, 64):
@@ -229,7 +230,7 @@ def _child(work) -> None:
 # --- in a judge
 
 
-def _judge(connection: socket.socket, rest: bytes) -> None:
+def _judge(connection: socket.socket) -> None:
     """Judge one submission, and send the verdict as one line of JSON."""
     from grading.judge import Cell, Limits, judge
     from grading.sandbox import NoSandbox, Outer, Sandbox, _memory
@@ -239,13 +240,12 @@ def _judge(connection: socket.socket, rest: bytes) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.close(0)
     os.open("/dev/null", os.O_RDWR)
-    while b"\n" not in rest:
-        piece = connection.recv(1 << 20)
-        if not piece:
-            return
-        rest += piece
-    work = json.loads(rest)
+    with connection.makefile("rb") as stream:
+        work = json.loads(stream.readline())
     limits = Limits(**work["limits"])
+    if not work["gpu"]:  # whose driver takes address space as it likes
+        span = _address_space() + limits.memory + 2**31
+        resource.setrlimit(resource.RLIMIT_AS, (span, span))
     root = os.geteuid() == 0
     spare = _memory(os.getpid())
     peaks: list[Sandbox] = []
@@ -280,18 +280,21 @@ def _judge(connection: socket.socket, rest: bytes) -> None:
         judged = {"problem": f"{type(problem).__name__} in {where}"}
         if isinstance(problem, NoSandbox):
             judged = {"problem": str(problem)}
-    connection.sendall(json.dumps(judged).encode() + b"\n")
+    # Halves of characters, which a learner's text may hold, cannot be written to any file.
+    text = json.dumps(judged, ensure_ascii=False).encode("utf-8", "replace")
+    connection.sendall(text + b"\n")
 
 
 # --- in a learner's process
 
 
-def _enter(connection: socket.socket, rest: bytes, numbers: list[int], write: int, shell) -> None:
+def _enter(connection: socket.socket, numbers: list[int], write: int, shell) -> None:
     """Enter the sandbox, give up all rights, and run the learner's cells."""
     from grading import agent
 
+    with connection.makefile("rb") as stream:
+        setting = json.loads(stream.readline())
     connection.close()
-    setting = json.loads(rest)
     theirs, *namespaces = numbers
     for number in namespaces:
         if LIBC.setns(number, 0) != 0:
@@ -302,6 +305,7 @@ def _enter(connection: socket.socket, rest: bytes, numbers: list[int], write: in
         os.write(write, str(pid).encode())
         return
     os.close(write)
+    os.setsid()  # signals to a process's own group would reach all that were forked here
     keep = os.dup2(theirs, 200)
     null = os.open("/dev/null", os.O_RDWR)
     for number in (0, 1) if os.environ.get("GRADING_DEBUG") else (0, 1, 2):
@@ -352,6 +356,7 @@ def _give_up_rights(setting: dict) -> None:
     if LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs")
     LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    seccomp.install()
 
 
 def _drop_capabilities() -> None:

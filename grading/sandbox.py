@@ -11,8 +11,10 @@ submission. Graded by anybody else, it runs in a user namespace with that user's
 rights over anything outside.
 """
 
+import fcntl
 import json
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -23,6 +25,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grading import seccomp
 from grading.judge import Ended, Limits
 
 HOME = "/home/learner"
@@ -32,6 +35,7 @@ REMEDY = (
     "allow them (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or "
     "grade on another machine. --unsafe-no-sandbox grades without it, and marks every verdict so."
 )
+NS_GET_USERNS = 0xB701  # from linux/nsfs.h
 
 
 class NoSandbox(Exception):
@@ -50,11 +54,22 @@ def python_folders() -> list[str]:
     )
 
 
-def command(limits: Limits, *, info: int, root: bool, gpu: bool = False) -> list[str]:
-    """bubblewrap's command line; what it runs sleeps until it is ended."""
+def command(limits: Limits, *, info: int, calls: int, root: bool, gpu: bool = False) -> list[str]:
+    """bubblewrap's command line; what it runs sleeps until it is ended.
+
+    Args:
+        limits: what the submission may use.
+        info: the descriptor to which it writes its process number.
+        calls: the descriptor from which it reads the filter of system calls for its own processes:
+            as an ordinary user, learners' code could take them over.
+        root: whether root grades.
+        gpu: whether the GPU is let in.
+    """
     words = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     words += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"]
-    words += ["--hostname", "sandbox"] + ([] if root else ["--unshare-user", "--disable-userns"])
+    words += ["--cap-drop", "ALL", "--hostname", "sandbox"] + (
+        [] if root else ["--unshare-user", "--disable-userns"]
+    )
     disk = str(limits.disk)
     for folder in ("/tmp", HOME):  # first: Python may be installed below one of them
         words += ["--perms", "1777", "--size", disk, "--tmpfs", folder]
@@ -69,6 +84,10 @@ def command(limits: Limits, *, info: int, root: bool, gpu: bool = False) -> list
         words += ["--perms", "0755", "--dir", name]
     for name in folders:
         words += ["--ro-bind", name, name]
+    for name in ("purelib", "platlib"):  # the course's own package, if it was installed by copying
+        package = os.path.join(os.path.realpath(sysconfig.get_path(name)), "lib")
+        if os.path.isdir(package):
+            words += ["--tmpfs", package]
     for name in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
         words += ["--ro-bind-try", name, name]
     words += ["--proc", "/proc", "--dev", "/dev"]
@@ -77,7 +96,7 @@ def command(limits: Limits, *, info: int, root: bool, gpu: bool = False) -> list
             words += ["--dev-bind", str(device), str(device)]
     words += ["--perms", "1777", "--size", disk, "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
-    words += ["--info-fd", str(info), "--"]
+    words += ["--info-fd", str(info), "--seccomp", str(calls), "--"]
     words += ["/bin/sh", "-c", "echo ready; exec sleep infinity"]
     return words
 
@@ -106,13 +125,20 @@ class Outer:
     """
 
     def __init__(self, limits: Limits, *, root: bool, gpu: bool = False):
+        try:
+            filtered = seccomp.program(platform.machine())
+        except OSError as problem:
+            raise NoSandbox(problem.strerror) from None
         read, write = os.pipe()
+        calls, into = os.pipe()
+        with open(into, "wb") as file:
+            file.write(filtered)
         try:
             with tempfile.TemporaryFile() as said:
                 try:
                     self.process = subprocess.Popen(
-                        command(limits, info=write, root=root, gpu=gpu),
-                        pass_fds=[write],
+                        command(limits, info=write, calls=calls, root=root, gpu=gpu),
+                        pass_fds=[write, calls],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
                         stderr=said,
@@ -138,16 +164,22 @@ class Outer:
                     raise NoSandbox(reason or "it ended without a word") from None
         finally:
             os.close(read)
+            os.close(calls)
             if write >= 0:
                 os.close(write)
 
     def _open(self, *, user: bool) -> list[int]:
-        """The namespaces as file descriptors; the user's comes first and opens the others."""
+        """The namespaces as file descriptors, in the order in which they can be entered."""
         # bwrap tells the number before it has built everything.
         if self.process.stdout.readline() != b"ready\n":
             raise OSError("bwrap ended")
-        kinds = (["user"] if user else []) + ["ipc", "uts", "net", "pid", "mnt"]
-        return [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
+        kinds = ["ipc", "uts", "net", "pid", "mnt"] + (["user"] if user else [])
+        numbers = [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
+        if user:
+            # Two of them: the first owns the other namespaces; from the second, inside it, no
+            # more can be made (--disable-userns).
+            numbers.insert(0, fcntl.ioctl(numbers[-2], NS_GET_USERNS))
+        return numbers
 
     def end(self) -> None:
         """End everything inside."""

@@ -24,6 +24,7 @@ import torch
 
 MAX_HEADER = 16 * 2**20
 MAX_BODY = 128 * 2**20
+MAX_HASHED = 5000  # entries of a set or a dict: numbers can be chosen so that all hashes are one
 HEAD = struct.Struct("!IQ")
 TORCH_DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -93,7 +94,7 @@ def receive(
     body = _read(connection, body_size, deadline, tick)
     try:
         header = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, MemoryError):
         raise WireError("a message that cannot be read") from None
     if not isinstance(header, dict):
         raise WireError("a message of another form")
@@ -101,7 +102,10 @@ def receive(
 
 
 def _read(connection, size: int, deadline: float, tick) -> memoryview:
-    data = memoryview(bytearray(size))
+    try:
+        data = memoryview(bytearray(size))
+    except MemoryError:
+        raise WireError("a message for which there is no memory") from None
     done = 0
     while done < size:
         if tick is None and deadline == math.inf:
@@ -226,6 +230,10 @@ class Packer:
         if tree is None or type(tree) in (bool, int, float, str):
             return tree
         ((kind, what),) = tree.items()
+        if kind in ("set", "frozenset", "dict") and len(what) > MAX_HASHED:
+            raise WireError(
+                f"a {kind} of {len(what)} entries: at most {MAX_HASHED} can be looked at"
+            )
         if kind in ("list", "tuple", "set", "frozenset"):
             return getattr(builtins, kind)([self._unpack(part, body) for part in what])
         if kind == "dict":
