@@ -395,7 +395,7 @@ attempt(
             "grading/probe.py",
         )
     ],
-    "assert glob.glob('/work/*') + glob.glob('/root/*.*') + glob.glob('/home/*/*')",
+    f"assert glob.glob({str(ROOT.parent) + '/*.*'!r}) + glob.glob('/root/*.*')",
     SEARCH + "[n for n in names if n.endswith('.ipynb')][0]",
     SEARCH + "[n for n in names if n == 'gradebook.db'][0]",
     "print(open('/etc/shadow').read())",
@@ -406,7 +406,7 @@ attempt(
 attempt(
     "imports_the_course",
     "import lib.attention",
-    "sys.path += ['/', '/work', '..', '../..', '/proc/1/cwd', '/proc/1/root']\nimport lib.rope",
+    "sys.path += ['/', '..', '../..', '/proc/1/cwd', '/proc/1/root']\nimport lib.rope",
     "import importlib.metadata as m\n"
     "files = m.files('attention-position-cache')\n"
     "print([f.locate().read_text() for f in files if 'attention.py' in str(f)][0])",
