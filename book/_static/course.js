@@ -9,7 +9,22 @@ window.addEventListener("load", () => {
       }
     }
   };
+  // A browser may break the line between a formula and the comma behind it. These keep together.
+  const hold = () => {
+    for (const formula of document.querySelectorAll(".bd-article span.math")) {
+      const text = formula.nextSibling;
+      const sign = text?.nodeType === Node.TEXT_NODE && /^[^\s\w]+/.exec(text.data);
+      if (sign) {
+        text.splitText(sign[0].length);
+        const held = document.createElement("span");
+        held.className = "held";
+        formula.replaceWith(held);
+        held.append(formula, text);
+      }
+    }
+  };
   window.MathJax?.startup?.promise?.then(() => {
+    hold();
     reachable();
     new ResizeObserver(reachable).observe(document.body);
   });
