@@ -5,8 +5,10 @@ it over can return wrong values, which is what a wrong answer does too. It knows
 expectation and no other learner, and holds no secret.
 """
 
+import base64
 import builtins
 import io
+import linecache
 import os
 import signal
 import socket
@@ -101,18 +103,20 @@ class Printed:
         return 1
 
 
+def _as_text(data: dict) -> dict:
+    """Rich output with pictures in base64, as notebooks store them."""
+    return {
+        key: base64.b64encode(value).decode() if isinstance(value, bytes) else value
+        for key, value in data.items()
+    }
+
+
 class _Hook(DisplayHook):
     def write_output_prompt(self):
         pass
 
     def write_format_data(self, format_dict, md_dict=None):
-        import base64
-
-        data = {
-            key: base64.b64encode(value).decode() if isinstance(value, bytes) else value
-            for key, value in format_dict.items()
-        }
-        PAGES.show("execute_result", data)
+        PAGES.show("execute_result", _as_text(format_dict))
 
     def finish_displayhook(self):
         self._is_active = False
@@ -120,13 +124,7 @@ class _Hook(DisplayHook):
 
 class _Publisher(DisplayPublisher):
     def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **kwargs):
-        import base64
-
-        encoded = {
-            key: base64.b64encode(value).decode() if isinstance(value, bytes) else value
-            for key, value in data.items()
-        }
-        PAGES.show("display_data", encoded)
+        PAGES.show("display_data", _as_text(data))
 
     def clear_output(self, wait=False):
         PAGES.clear()
@@ -374,8 +372,6 @@ def _described(problem: BaseException) -> dict:
 
 
 def _line(file: str, line: int) -> str:
-    import linecache
-
     return linecache.getline(file, line).strip()[:300]
 
 

@@ -19,7 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import torch
 
@@ -140,7 +140,7 @@ class Bench:
         self.close()
         self._open()
 
-    def request(self, what: dict, arguments: object = None, *, hear=None) -> tuple[dict, Body]:
+    def request(self, what: dict, arguments: object = None) -> tuple[dict, Body]:
         """Ask, serve the calls that come back meanwhile, and return the reply.
 
         Raises:
@@ -570,8 +570,3 @@ def _clean(outputs: object) -> list[dict]:
             if data:
                 kept.append({"output_type": "display_data", "data": data, "metadata": {}})
     return kept[:300]
-
-
-def as_data(judged: Judged) -> dict:
-    """A verdict as plain data."""
-    return asdict(judged)

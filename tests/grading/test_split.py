@@ -49,7 +49,7 @@ def compare(slug: str, chosen: list) -> None:
     assert not differing, "answer: {cell: (points in one process, points split)}"
 
 
-@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("slug", ["05-rope", "10-kv-cache"])  # functions; objects and callbacks
 def test_split_and_single_agree(slug):
     right, wrong = answers.bank(slug, "right"), answers.bank(slug, "wrong")
     compare(slug, [right[0], wrong[0], wrong[len(wrong) // 2]])
