@@ -97,7 +97,9 @@ def command(limits: Limits, *, info: int, calls: int, root: bool, gpu: bool = Fa
     words += ["--perms", "1777", "--size", disk, "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
     words += ["--info-fd", str(info), "--seccomp", str(calls), "--"]
-    words += ["/bin/sh", "-c", "echo ready; exec sleep infinity"]
+    # It ends by itself too: a judge killed in the instant of starting it leaves nobody to end it.
+    seconds = int(limits.total_seconds) + 300
+    words += ["/bin/sh", "-c", f"echo ready; exec sleep {seconds}"]
     return words
 
 

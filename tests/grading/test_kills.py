@@ -79,9 +79,14 @@ def _disturb(folder: Folder, kills: int, seed: int) -> None:
         try:
             # Until the first code runs, and a while into the batch.
             begin = time.monotonic()
-            while not _below(process.pid) and time.monotonic() - begin < 60:
+            moment = chance.uniform(0.0, 6.0)
+            started = None
+            while process.poll() is None and time.monotonic() - begin < 60:
+                if started is None and _below(process.pid):
+                    started = time.monotonic()
+                if started is not None and time.monotonic() - started > moment:
+                    break
                 time.sleep(0.05)
-            time.sleep(chance.uniform(0.0, 6.0))
             _kill(process, what, chance)
             process.wait(300)
         finally:
