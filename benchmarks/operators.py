@@ -19,7 +19,7 @@ from lib.norms import LayerNorm, RMSNorm
 from lib.rope import apply_rope, rope_frequencies, rope_tables
 
 SHAPES = [(1, 4, 128, 64), (2, 12, 512, 64), (1, 16, 1024, 128)]  # batch, heads, length, head_dim
-ROUNDS = 41
+ROUNDS = 101
 
 
 def cases(batch: int, heads: int, length: int, head_dim: int):

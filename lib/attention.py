@@ -446,8 +446,8 @@ class MultiHeadAttention(nn.Module):
 def _fused(query, key, value, mask, bias, scale, leading):
     """The same result from torch's kernel, which wants one added mask and equal leading sizes.
 
-    Its fast paths take four dimensions exactly: with three or five, or a mask of three, a slow
-    path steps in without a word (4 to 10 times slower on a CPU).
+    Its fast paths take four dimensions exactly, and a mask of two or four: with another number a
+    slow path steps in without a word (4 to 10 times slower on a CPU).
     """
     alike = len(leading) == 2 and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
     if alike and mask is None and bias is None:  # as when one token is decoded
@@ -462,8 +462,8 @@ def _fused(query, key, value, mask, bias, scale, leading):
     else:
         added = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         added = added.to(query.dtype)
-    if added is not None:  # kept small where it broadcasts
-        added = added[(None,) * (4 - added.dim())]
+    if added is not None and (len(two) > 2 or added.dim() != 2):
+        added = added[(None,) * (4 - added.dim())]  # kept small where it broadcasts
         if len(two) > 2:
             added = four_dims(added)
     if not alike:

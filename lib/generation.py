@@ -118,13 +118,16 @@ def pick_token(
         Token numbers, int64 ``(batch,)``.
 
     Raises:
-        ValueError: if the temperature is negative or no number.
+        ValueError: if the temperature is negative or no number, or logits are not one row for
+            each text.
 
     Example:
         >>> pick_token(torch.tensor([[0.1, 2.0, -1.0]]))
         tensor([1])
     """
     check_temperature(temperature)
+    if logits.dim() != 2 or logits.shape[-1] == 0:
+        raise ValueError(f"logits must be (batch, vocab_size), got {tuple(logits.shape)}")
     if temperature == 0:
         return logits.argmax(dim=-1)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))

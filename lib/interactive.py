@@ -132,8 +132,8 @@ class SliderFigure:
         html: the whole figure.
 
     Raises:
-        ValueError: if the name cannot be an id, two controls have one name, a frame's marks
-            differ from the first one's, there are more than 2,000 frames, or the figure is too
+        ValueError: if the name cannot be an id, two controls have one name, there are no axes, a
+            frame's marks differ from the first one's, there are more than 2,000 frames, or the figure is too
             heavy.
     """
 
@@ -166,7 +166,9 @@ class SliderFigure:
         alts = [_say(alt, values) for values in chosen]
         self.alt = alts[writer.start]
 
-        axes = [axes] if isinstance(axes, Axes) else axes
+        axes = [axes] if isinstance(axes, Axes) else list(axes)
+        if not axes:
+            raise ValueError(f"figure {name!r} needs axes to draw in, got none: {axes}")
         width = max(each.box[0] + each.box[2] for each in axes)
         height = max(each.box[1] + each.box[3] for each in axes)
         size = {"role": "img", "viewBox": f"0 0 {width:g} {height:g}"}

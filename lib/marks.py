@@ -154,10 +154,14 @@ class Axes:
             A list of elements, for each cell a rectangle and then its number.
 
         Raises:
-            ValueError: if a value is beyond the limit, or a cell lies outside the axes.
+            ValueError: if rows differ in length, a value is beyond the limit, or a cell lies
+                outside the axes.
         """
         limit = float(limit)
         rows = matrix.tolist() if hasattr(matrix, "tolist") else matrix
+        lengths = [len(row) for row in rows]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"the rows of a matrix have equal lengths, got {lengths}")
         drawn = []
         for i, j in ((i, j) for i, row in enumerate(rows) for j in range(len(row))):
             value = rows[i][j]

@@ -117,8 +117,10 @@ def memory_bandwidth(
         Bytes read plus bytes written, per second.
 
     Raises:
-        ValueError: if ``repeats`` is below 1.
+        ValueError: if ``n_bytes`` or ``repeats`` is below 1.
     """
+    if n_bytes < 1:
+        raise ValueError(f"nothing to copy: need n_bytes >= 1, got n_bytes={n_bytes}")
     # Random numbers: a GPU draws less power over equal ones, and is then faster.
     draw, size = torch.Generator(device).manual_seed(0), (min(n_bytes, 2**20),)
     piece = torch.randint(256, size, dtype=torch.uint8, device=device, generator=draw)
@@ -147,8 +149,10 @@ def matmul_throughput(
         Multiplications plus additions, per second; a product has ``2 * size**3``.
 
     Raises:
-        ValueError: if ``repeats`` is below 1.
+        ValueError: if ``size`` or ``repeats`` is below 1.
     """
+    if size < 1:
+        raise ValueError(f"nothing to multiply: need size >= 1, got size={size}")
     draw = torch.Generator(device).manual_seed(0)
     a, b = torch.randn(2, size, size, dtype=dtype, device=device, generator=draw)
     out = torch.empty_like(a)

@@ -1,6 +1,7 @@
 """Tests of :mod:`lib.generation`; that caching changes nothing is in ``test_schemes.py`` too."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -242,6 +243,12 @@ def test_a_row_that_could_never_end_is_refused(end_token):
 def test_a_temperature_below_zero_is_refused(temperature):
     with pytest.raises(ValueError, match=f"temperature must be 0 or more, got {temperature}"):
         pick_token(torch.zeros(2, 3), temperature=temperature)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 1, 3), (2, 0)])
+def test_one_row_of_logits_for_each_text(shape):
+    with pytest.raises(ValueError, match=re.escape(f"(batch, vocab_size), got {shape}")):
+        pick_token(torch.zeros(shape))
 
 
 # --- autocast

@@ -282,6 +282,7 @@ def other_marks(offset, scheme, masked):
         (lambda: make(name="Two Words"), "'Two Words' must match"),
         (lambda: make(name="a\n"), r"'a\\n' must match"),
         (lambda: make(controls=[]), r"different names, got \[\]"),
+        (lambda: make(axes=[]), r"needs axes to draw in, got none: \[\]"),
         (
             lambda: make(controls=[Checkbox("a", "x"), Slider("a", "y", [1, 2])]),
             r"different names, got \['a', 'a'\]",

@@ -154,6 +154,10 @@ def test_minus():
             lambda: Axes(x=(-0.5, 1.5), y=(0.5, -0.5)).cells([[0, 3]], limit=0),
             r"cell \(0, 1\) is 3, beyond limit=0",
         ),
+        (
+            lambda: Axes(x=(-0.5, 1.5), y=(1.5, -0.5)).cells([[0, 1], [1]]),
+            r"equal lengths, got \[2, 1\]",
+        ),
     ],
 )
 def test_errors(call, words):

@@ -64,6 +64,10 @@ def test_bad_counts_are_refused():
     for warmup, repeats in ((-1, 3), (0, 0)):
         with pytest.raises(ValueError, match=f"got warmup={warmup}, repeats={repeats}"):
             time_call(lambda: None, device="cpu", warmup=warmup, repeats=repeats)
+    with pytest.raises(ValueError, match="need n_bytes >= 1, got n_bytes=0"):
+        memory_bandwidth("cpu", n_bytes=0)
+    with pytest.raises(ValueError, match="need size >= 1, got size=0"):
+        matmul_throughput("cpu", size=0)
 
 
 @pytest.mark.cuda
