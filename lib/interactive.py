@@ -133,8 +133,8 @@ class SliderFigure:
 
     Raises:
         ValueError: if the name cannot be an id, two controls have one name, there are no axes, a
-            frame's marks differ from the first one's, there are more than 2,000 frames, or the figure is too
-            heavy.
+            frame's marks differ from the first one's, there are more than 2,000 frames, or the
+            figure is too heavy.
     """
 
     def __init__(
