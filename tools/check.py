@@ -70,7 +70,10 @@ STAGES = {
         ),
     ),
     "book": Stage("the book, built strictly", ((PYTHON, "-m", "tools.book"),)),
-    "course": Stage("chapters, claims, exercises, contents", (pytest("tests/course"),)),
+    "course": Stage(
+        "chapters, claims, exercises, contents",
+        (pytest("--numprocesses=2", "--dist=loadgroup", "tests/course"),),
+    ),
     "nbval": Stage(
         "every solution executed with its hidden tests",
         ((PYTHON, "-m", "pytest", "-q", "--nbval", "--nbval-cell-timeout=120", "solutions"),),

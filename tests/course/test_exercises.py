@@ -222,12 +222,24 @@ def validate(folder, slug):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
 
 
-@ACROSS
+# Two notebooks here, the others where it is slow: what Validate runs, nbval and the banks run too.
+SOME = pytest.mark.parametrize(
+    "slug",
+    [
+        pytest.param(
+            slug, marks=() if slug in ("01-attention", "10-kv-cache") else pytest.mark.long
+        )
+        for slug in SLUGS
+    ],
+)
+
+
+@SOME
 def test_nbgrader_validates_the_solution(slug):
     assert "Success! Your notebook passes all the tests." in validate("solutions", slug)
 
 
-@ACROSS
+@SOME
 def test_nbgrader_does_not_validate_the_release(slug):
     found = validate("exercises", slug)
     graded = answers.graded(answers.notebook(slug))
