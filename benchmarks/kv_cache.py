@@ -30,7 +30,8 @@ import torch
 
 from benchmarks.kv_cache_device import Cpu, Cuda
 from benchmarks.kv_cache_plan import CPU, GPU, QUICK, SEED, Plan
-from benchmarks.kv_cache_sections import SECTIONS, Run, said
+from benchmarks.kv_cache_run import Run, said
+from benchmarks.kv_cache_sections import SECTIONS
 from benchmarks.machine import ROOT, commit
 from lib import results
 

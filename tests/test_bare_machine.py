@@ -73,8 +73,8 @@ def test_the_tests_for_a_gpu_are_collected_on_a_bare_machine():
 
 
 def test_the_benchmark_begins_on_a_bare_machine():
-    code = "from benchmarks import kv_cache, kv_cache_sections as sections\n"
-    code += "print(len(sections.exercise_names(kv_cache.Cpu())['turn'].__doc__))"
+    code = "from benchmarks import kv_cache, kv_cache_beside\n"
+    code += "print(len(kv_cache_beside.exercise_names(kv_cache.Cpu())['turn'].__doc__))"
     done = python(code)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) > 10

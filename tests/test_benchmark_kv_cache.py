@@ -14,12 +14,12 @@ import pytest
 import torch
 
 import lib.stack
-from benchmarks import kv_cache
-from benchmarks import kv_cache_sections as sections_of
+from benchmarks import kv_cache, kv_cache_memory, kv_cache_run
 from benchmarks.kv_cache import new_record, supervise, work
 from benchmarks.kv_cache_device import Cpu, Cuda, versions
 from benchmarks.kv_cache_plan import BUDGET, GPU, QUICK, SEED, Shape
-from benchmarks.kv_cache_sections import SECTIONS, Run
+from benchmarks.kv_cache_run import Run
+from benchmarks.kv_cache_sections import SECTIONS
 from lib import results
 from lib.kv_cache import KVCache
 
@@ -157,8 +157,8 @@ def test_the_longest_context_is_found_by_halving(double, monkeypatch, fitting):
                 raise torch.OutOfMemoryError("no")
             super().__init__(batch, heads, length, *args, **options)
 
-    monkeypatch.setattr(sections_of, "KVCache", Limited)
-    found = sections_of.longest(run_of(double), PLAN.whole)
+    monkeypatch.setattr(kv_cache_memory, "KVCache", Limited)
+    found = kv_cache_memory.longest(run_of(double), PLAN.whole)
     assert found["by_formula"] == 25_000
     expected = min(fitting, 25_000)
     assert expected - 50 <= found["by_allocation"] <= expected
@@ -175,11 +175,11 @@ def test_a_step_reads_weights_and_cache():
     model = shape.make(torch.device("cpu"), torch.bfloat16)
     n_layer = 4 * 32 * 32 + 3 * 32 * 48 + 2 * 32  # four squares, the feed-forward, two norms
     weights = 2 * (2 * n_layer + 32 + 64 * 32)  # the last norm, the output matrix
-    assert sections_of.step_bytes(shape, model, 7, 3) == weights + 3 * 7 * 2 * 32 * 2 * 2
+    assert kv_cache_run.step_bytes(shape, model, 7, 3) == weights + 3 * 7 * 2 * 32 * 2 * 2
     described = shape.described(model)
     assert described["n_weights"] == 2 * (n_layer - 2 * 32)
     one = 2 * described["n_weights"] + 4 * 2 * 32 * 7
-    assert sections_of.operations(described, 5, 7, 3) == 3 * (5 * one + 2 * 64 * 32)
+    assert kv_cache_run.operations(described, 5, 7, 3) == 3 * (5 * one + 2 * 64 * 32)
 
 
 # --- what goes wrong
@@ -238,7 +238,7 @@ def test_wrong_logits_are_never_timed(double, monkeypatch):
 def test_logits_that_are_no_numbers_are_wrong():
     nan = torch.tensor([float("nan"), 1.0])
     with pytest.raises(RuntimeError, match="the logits differ by inf"):
-        sections_of.agree("here", nan, torch.ones(2), torch.bfloat16)
+        kv_cache_run.agree("here", nan, torch.ones(2), torch.bfloat16)
 
 
 def test_without_time_points_are_left_out_and_named(double):
