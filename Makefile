@@ -7,7 +7,7 @@ PORT ?= 8000
 ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
-.PHONY: help serve book lab test test-long lint library course nbval answers grading browser \
+.PHONY: help serve book lab test test-long lint library course nbval answers grading browser links \
         exercises grade bench results lock clean
 
 help:  ## list the targets
@@ -48,6 +48,10 @@ nbval:  ## execute every solution with its hidden tests
 answers:  ## every wrong answer loses its points, every right one keeps them
 grading:  ## grade fixtures from release to feedback
 browser:  ## the built site in headless Chromium
+
+links: .env-book  ## ask the book's external links whether they still answer (wants a network; no test does this)
+	@$(PY) -m tools.book
+	@$(PY) -m tools.links
 
 # --- measure
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)

@@ -1,0 +1,124 @@
+"""Every figure to play with, on the page that was built: it moves, it says so, it stands still."""
+
+import json
+import re
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.browser.conftest import ROOT, listed_pages, quick_view
+
+PLAYS = re.compile(r"^SliderFigure\(\s*name=\"([a-z0-9-]+)\"", re.MULTILINE)
+
+
+def written(name: str) -> list[str]:
+    """The figures that a page's notebook makes."""
+    path = ROOT / f"{name}.ipynb"
+    if not path.is_file():
+        return []
+    cells = nbformat.read(path, as_version=4).cells
+    return [found for cell in cells for found in PLAYS.findall(cell.source)]
+
+
+WITH_FIGURES = [name for name in listed_pages() if written(name)]
+# What a figure shows and says, for eyes and for ears.
+STATE = """figure => ({
+    picture: figure.querySelector('svg').innerHTML,
+    described: figure.querySelector('svg').getAttribute('aria-label'),
+    said: [...figure.querySelectorAll('output')].map(each => each.textContent).join(),
+    values: [...figure.querySelectorAll('input, select')]
+        .map(each => each.getAttribute('aria-valuetext') || String(each.checked) + each.value),
+    beside: [...figure.querySelectorAll('label b')].map(each => each.textContent),
+    spoken: [...figure.querySelectorAll('[type=range]')]
+        .map(each => each.getAttribute('aria-valuetext')),
+})"""
+
+
+def moved(figure, before: dict, place: int) -> dict:
+    """The state now; the control at ``place`` has another value, and the figure shows it."""
+    now = figure.evaluate(STATE)
+    assert now["values"][place] != before["values"][place]
+    assert now["spoken"] == now["beside"]
+    return now
+
+
+def test_every_notebook_figure_is_on_its_page(html):
+    assert len(WITH_FIGURES) >= 12
+    for name in WITH_FIGURES:
+        page = (html / f"{name}.html").read_text(encoding="utf-8")
+        assert re.findall(r'class="slider-figure" id="figure-([a-z0-9-]+)"', page) == written(name)
+
+
+@pytest.mark.parametrize("name", WITH_FIGURES)
+def test_figures_move_by_keyboard_and_by_pointer(name, visit):
+    page = visit(name, *quick_view(name)).look("laptop")
+    for figure in page.locator(".slider-figure").all():
+        figure.scroll_into_view_if_needed()
+        controls = figure.locator("input, select").all()
+        assert controls
+        start = figure.evaluate(STATE)
+        changes = []
+        for place, control in enumerate(controls):
+            kind = control.get_attribute("type") or "select"
+            before = figure.evaluate(STATE)
+            if kind == "range":
+                # from one end to the other by keys, and back to where it was
+                control.press("Home")
+                first = figure.evaluate(STATE)
+                control.press("ArrowRight")
+                changes.append((first, moved(figure, first, place)))
+                control.press("End")
+                changes.append((first, moved(figure, first, place)))
+                # to the left end by pointer
+                box = control.bounding_box()
+                page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
+                assert figure.evaluate(STATE)["values"] == first["values"]
+                value = start["values"][place]
+                for _ in range(200):
+                    if figure.evaluate(STATE)["values"][place] == value:
+                        break
+                    control.press("ArrowRight")
+            elif kind == "checkbox":
+                control.press("Space")
+                changes.append((before, moved(figure, before, place)))
+                control.click()
+            else:
+                options = control.locator("option").count()
+                chosen = int(control.input_value())
+                control.press("ArrowUp" if chosen == options - 1 else "ArrowDown")
+                changes.append((before, moved(figure, before, place)))
+                control.select_option(str(chosen))
+        end = figure.evaluate(STATE)
+        assert end == start  # the same controls, the same picture
+        # Of a control, some move changes the drawing; and what is drawn is also said.
+        assert any(a["picture"] != b["picture"] for a, b in changes)
+        for a, b in changes:
+            if a["picture"] != b["picture"]:
+                assert (a["said"], a["described"]) != (b["said"], b["described"]), b["said"]
+
+
+@pytest.mark.parametrize("name", WITH_FIGURES)
+def test_without_a_script_a_figure_shows_its_first_frame(name, html):
+    page = BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+    for figure in page.select(".slider-figure"):
+        picture = figure.find("svg")
+        drawn = [m for m in picture.select("path, rect") if m.get("class", [""])[0] != "grid"]
+        assert sum(bool(mark.get("d") or mark.get("width")) for mark in drawn) >= 2
+        assert len(picture["aria-label"].split()) >= 5
+        assert "NaN" not in str(picture)
+        assert figure.select_one("p.note:not([hidden])").text
+        for control in figure.select("input, select"):
+            assert control.has_attr("disabled")
+            assert control.find_parent("label").get_text(strip=True)
+
+
+@pytest.mark.parametrize("name", WITH_FIGURES)
+def test_each_number_in_the_table_is_ready(name, html):
+    """The table has a value for each combination of the controls that it depends on."""
+    text = (html / f"{name}.html").read_text(encoding="utf-8")
+    for data in re.findall(r"document\.currentScript,(.*?)\)</script>", text, re.DOTALL):
+        for _, _, strides, values in json.loads(data):
+            assert values
+            assert len(values) >= max(strides, default=0)
+            assert not any("nan" in str(value).lower() for value in values)

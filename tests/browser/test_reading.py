@@ -1,0 +1,301 @@
+"""How the built pages are read: by keyboard, by a screen reader, printed, from a folder."""
+
+import gzip
+import re
+from itertools import pairwise
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.browser.conftest import SIZES, listed_pages, quick_view
+from tests.browser.test_pages import CHAPTERS
+
+BUDGET = 600_000  # bytes of a chapter's own HTML and images, compressed
+BY_KEYBOARD = ("book/index", "book/06-alibi")  # the rest has the same parts: long
+
+
+# --- by keyboard
+
+
+@pytest.fixture
+def fresh(browser, base):
+    """Open an address in a context of its own, on a laptop."""
+    contexts = []
+
+    def open_page(name: str, **options):
+        width, height = SIZES["laptop"]
+        size = {"width": width, "height": height}
+        contexts.append(browser.new_context(**{"viewport": size, **options}))
+        page = contexts[-1].new_page()
+        page.goto(f"{base}/{name}", wait_until="load")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+# What has the focus: which of all elements, whether it can be seen, and how it shows.
+FOCUSED = """() => {
+    const node = document.activeElement;
+    if (node === document.body) return null;
+    const style = getComputedStyle(node), box = node.getBoundingClientRect();
+    return {
+        place: [...document.querySelectorAll('*')].indexOf(node),
+        html: node.outerHTML.slice(0, 120),
+        outline: style.outlineStyle != 'none' && parseFloat(style.outlineWidth) >= 2,
+        inside: box.width > 0 && box.bottom > 0 && box.top < innerHeight
+            && box.right > 0 && box.left < innerWidth,
+    };
+}"""
+
+
+def stops(page, most: int = 3000) -> list[dict]:
+    """Where Tab leads, from the top of the page until it leaves the page or comes round."""
+    found = []
+    while len(found) < most:
+        page.keyboard.press("Tab")
+        focused = page.evaluate(FOCUSED)
+        if focused is None or (found and focused["place"] == found[0]["place"]):
+            return found
+        found.append(focused)
+        assert len(found) < 2 or focused["place"] != found[-2]["place"], focused["html"]
+    raise AssertionError(f"after {most} stops Tab is still on the page, at {found[-1]['html']}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in BY_KEYBOARD else pytest.mark.long)
+        for name in listed_pages()
+        if name != "index"  # leaves at once
+    ],
+)
+def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
+    page = fresh(f"{name}.html")
+    page.evaluate("window.MathJax?.startup?.promise.then(() => 0)")
+    found = stops(page)
+    assert "Skip to main content" in found[0]["html"]
+    places = [stop["place"] for stop in found]
+    # Where the focus goes is where the eye goes: no positive tabindex, no jumping back.
+    assert [(a, b) for a, b in pairwise(places) if b <= a] == []
+    assert [stop["html"] for stop in found if not stop["outline"]] == []
+    assert [stop["html"] for stop in found if not stop["inside"]] == []
+    reachable = page.evaluate(
+        """() => [...document.querySelectorAll('a[href], button, input, select, summary')]
+            .filter(node => node.checkVisibility({checkVisibilityCSS: true}))
+            .filter(node => node.tabIndex >= 0 && !node.disabled).length"""
+    )
+    assert len(found) >= reachable > 5
+
+
+def test_the_skip_link_leads_past_the_contents(fresh):
+    page = fresh("book/06-alibi.html")
+    page.keyboard.press("Tab")
+    link = page.get_by_role("link", name="Skip to main content")
+    assert link.bounding_box()["y"] >= 0
+    page.keyboard.press("Enter")
+    assert urlsplit(page.url).fragment == "main-content"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+@pytest.mark.parametrize("way", ["shortcut", "button"])
+def test_the_search_box_opens_and_closes_by_keyboard(fresh, way):
+    page = fresh("book/06-alibi.html")
+    dialog = page.locator("#pst-search-dialog")
+    button = page.locator(".search-button-field:visible, .search-button:visible").first
+    button.focus()
+    before = page.evaluate(FOCUSED)
+    assert not dialog.is_visible()
+    page.keyboard.press("Control+k" if way == "shortcut" else "Enter")
+    assert dialog.is_visible()
+    assert page.evaluate("document.activeElement.name") == "q"
+    for _ in range(3):  # Tab stays in what is open
+        page.keyboard.press("Tab")
+        assert page.evaluate(
+            "document.activeElement === document.body"
+            " || document.activeElement.closest('dialog') !== null"
+        )
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    assert page.evaluate(FOCUSED) == before
+    page.keyboard.press("Control+k")
+    page.keyboard.type("rotary")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=rotary*")
+
+
+# --- by ear
+
+
+# What a screen reader is given: every node's role, name and level.
+def tree(page) -> list[dict]:
+    session = page.context.new_cdp_session(page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    session.detach()
+    return [
+        {
+            "role": node["role"]["value"],
+            "name": node.get("name", {}).get("value", "").strip(),
+            **{each["name"]: each["value"].get("value") for each in node.get("properties", ())},
+        }
+        for node in nodes
+        if not node["ignored"] and "role" in node
+    ]
+
+
+NAMED = {"button", "checkbox", "combobox", "figure", "image", "img", "link", "searchbox", "slider"}
+LANDMARKS = {"banner", "complementary", "contentinfo", "form", "main", "navigation", "region"}
+
+
+def test_a_screen_reader_finds_its_way(opened):
+    nodes = tree(opened.look("laptop"))
+    levels = [node["level"] for node in nodes if node["role"] == "heading"]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert [(a, b) for a, b in pairwise(levels) if b > a + 1] == []
+    landmarks = [(node["role"], node["name"]) for node in nodes if node["role"] in LANDMARKS]
+    assert len(landmarks) == len(set(landmarks)), landmarks  # of one kind, told apart by name
+    assert [role for role, _ in landmarks].count("main") == 1
+    assert [node for node in nodes if node["role"] in NAMED and not node["name"]] == []
+    for node in nodes:
+        if node["role"] == "slider":
+            assert node.get("valuetext"), node
+
+
+# --- printed
+
+
+def test_on_paper_there_is_the_text_and_nothing_else(opened):
+    page = opened.look("laptop", "light")
+    page.emulate_media(media="print", color_scheme="light")
+    shown = page.evaluate(
+        """() => ({
+            around: [...document.querySelectorAll(
+                'header, nav, .bd-sidebar-primary, .bd-sidebar-secondary, .prev-next-footer')]
+                .filter(node => node.checkVisibility() && node.getBoundingClientRect().height)
+                .map(node => node.outerHTML.slice(0, 100)),
+            article: document.querySelector('article, main').getBoundingClientRect().width,
+            wide: innerWidth,
+        })"""
+    )
+    opened.look()
+    assert shown["around"] == []
+    assert shown["article"] > 0.6 * shown["wide"]
+
+
+# --- from a folder
+
+
+OFFLINE = ("book/index", "book/05-rope")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in OFFLINE else pytest.mark.long)
+        for name in listed_pages()
+    ],
+)
+def test_a_page_opens_from_a_folder(name, browser, html):
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    trouble = []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("requestfailed", lambda request: trouble.append(request.url))
+    page.on("request", lambda request: _local(request.url) or trouble.append(request.url))
+    if name == "index":
+        page.goto((html / "index.html").as_uri(), wait_until="commit")
+        page.wait_for_url("**/book/index.html")
+        trouble.clear()  # the redirect leaves while its icon is still loading
+    else:
+        page.goto((html / f"{name}.html").as_uri(), wait_until="load")
+    page.evaluate("window.MathJax?.startup?.promise.then(() => 0)")
+    formulas = page.locator(".math").count()
+    assert page.locator(".math mjx-container").count() == formulas
+    assert bool(formulas) == (name in CHAPTERS or formulas > 0)
+    sliders = page.locator(".slider-figure input[type=range]")
+    for each in sliders.all():
+        before = each.get_attribute("aria-valuetext")
+        each.press("Home")
+        each.press("ArrowRight")
+        each.press("ArrowRight")
+        after = each.get_attribute("aria-valuetext")
+        each.press("Home")
+        assert before != after or before != each.get_attribute("aria-valuetext")
+    assert not page.locator(".slider-figure .note:visible").count()
+    assert [image for image in _unloaded(page)] == []
+    assert trouble == []
+    context.close()
+
+
+def _local(address: str) -> bool:
+    return urlsplit(address).scheme in ("file", "data", "blob")
+
+
+def _unloaded(page) -> list[str]:
+    return page.evaluate(
+        "[...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
+    )
+
+
+def test_search_works_from_a_folder(browser, html):
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(f"{(html / 'search.html').as_uri()}?q=rotary")
+    page.locator("#search-results li a").first.wait_for(timeout=10_000)
+    context.close()
+
+
+# --- weight
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_is_light_on_the_wire(name, html):
+    page = html / f"{name}.html"
+    text = page.read_bytes()
+    addresses = set(re.findall(r'src="([^"]*_images/[^"]*)"', text.decode()))
+    images = [(page.parent / unquote(address)).resolve() for address in addresses]
+    assert len(images) > 1
+    weight = sum(len(gzip.compress(path.read_bytes())) for path in [page, *images])
+    assert 0 < weight <= BUDGET
+
+
+# --- search
+
+
+@pytest.mark.parametrize(
+    ("asked", "chapter"),
+    [
+        ("KV cache", "10-kv-cache"),
+        ("rotary", "05-rope"),
+        ("why sqrt d_k", "01-attention"),
+        ("teacher forcing", "09-transformer"),
+        ("causal mask", "02-multi-head"),
+    ],
+)
+def test_search_finds_the_chapter(asked, chapter, visit):
+    page = visit("search", *quick_view("search")).page
+    page.goto(page.url.split("?")[0] + "?q=" + asked.replace(" ", "+"))
+    page.get_by_text(re.compile("Search finished|did not match")).first.wait_for()
+    found = page.locator("#search-results > ul > li > a, #search-results ul.search > li > a")
+    pages = [urlsplit(each.evaluate("node => node.href")).path for each in found.all()[:12]]
+    different = list(dict.fromkeys(pages))
+    assert f"/book/{chapter}.html" in different[:3], different
+
+
+# --- the first page
+
+
+def test_the_first_screen_says_what_this_is_and_where_to_start(visit):
+    page = visit("book/index", *quick_view("book/index")).look("laptop", "light")
+    page.evaluate("scrollTo(0, 0)")
+    start = page.get_by_role("link", name=re.compile("^Start with chapter 1"))
+    picture = page.locator(".course-picture svg")
+    for part in (page.get_by_role("heading", level=1), start, picture):
+        assert part.bounding_box()["y"] < SIZES["laptop"][1] - 200
+    assert start.evaluate("node => node.pathname").endswith("/book/01-attention.html")
+    assert len(picture.get_attribute("aria-label").split()) > 20
+    words = page.locator("article p").all_inner_texts()[:3]
+    assert sum(len(text.split()) for text in words) < 60  # ten seconds of reading
