@@ -15,18 +15,15 @@ The colours are the page's own, so that it is right on light and dark pages.
 
 from html import escape
 
-import torch
 from docutils import nodes
 from docutils.parsers.rst import directives
-from lib import rope
-from lib.rope import apply_rope, rope_frequencies, rope_tables
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 TOKENS, PAIRS, BASE = 24, 8, 100.0
-LENGTH = 2.0  # squared, of each pair of query and key
-CELL, HAND, LEFT, TOP = 26, 11, 80, 6  # SVG units
-BARS = 84  # height of the largest weight
+LENGTH = 1.2  # of each pair of query and key
+CELL, HAND, LEFT, TOP = 26, 10, 80, 6  # SVG units
+BARS = 90  # height of the largest weight
 WIDTH, HEIGHT = LEFT + TOKENS * CELL + 8, TOP + PAIRS * CELL + BARS + 46
 
 
@@ -39,6 +36,8 @@ class CoursePicture(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         if not self.options.get("alt"):
             raise self.error("course-picture needs the option alt")
+        from lib import rope
+
         self.env.note_dependency(rope.__file__)
         figure = nodes.container(classes=["course-picture"])
         figure += nodes.raw("", drawing(self.options["alt"]), format="html")
@@ -46,44 +45,53 @@ class CoursePicture(SphinxDirective):
         return [figure]
 
 
-def turned_pairs() -> torch.Tensor:
-    """The hands: ``(TOKENS, PAIRS, 2)``, each key's pairs as the last token's query sees them."""
-    x = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(PAIRS)
-    cos, sin = tables(torch.arange(TOKENS) - (TOKENS - 1))
-    return apply_rope(x.expand(TOKENS, -1), cos, sin).unflatten(-1, (PAIRS, 2))
+def turned(positions: range, length: float):
+    """The pairs (1, 0), times a length, turned to these positions: ``(TOKENS, 2 * PAIRS)``.
 
+    Imported here: a site without the picture does without `lib`.
+    """
+    import torch
+    from lib.rope import apply_rope, rope_frequencies, rope_tables
 
-def weights() -> torch.Tensor:
-    """What the last token's query pays to each key: ``(TOKENS,)``, from keys turned one by one."""
-    dim = 2 * PAIRS
-    x = LENGTH**0.5 * torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(PAIRS)
-    turned = apply_rope(x.expand(TOKENS, -1), *tables(torch.arange(TOKENS)))
-    return torch.softmax(turned @ turned[-1] / dim**0.5, dim=0)
-
-
-def tables(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    x = length * torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(PAIRS)
     frequencies = rope_frequencies(2 * PAIRS, base=BASE)
-    return rope_tables(positions, frequencies, dtype=torch.float64)
+    cos, sin = rope_tables(torch.tensor(positions), frequencies, dtype=torch.float64)
+    return apply_rope(x.expand(TOKENS, -1), cos, sin)
+
+
+def hands() -> list[list[list[float]]]:
+    """Each key's pairs as the last token's query sees them: up and across, by token and pair."""
+    return turned(range(1 - TOKENS, 1), 1.0).unflatten(-1, (PAIRS, 2)).tolist()
+
+
+def weights() -> list[float]:
+    """What the last token's query gives to each key, from tokens turned each by its position."""
+    tokens = turned(range(TOKENS), LENGTH)
+    return (tokens @ tokens[-1] / (2 * PAIRS) ** 0.5).softmax(dim=0).tolist()
 
 
 def drawing(alt: str) -> str:
     """The SVG. A hand that points up adds to the score, one that points down takes away."""
     marks = []
-    for n, hands in enumerate(turned_pairs().tolist()):
+    for n, pairs in enumerate(hands()):
         x = LEFT + CELL * (n + 0.5)
-        for i, (up, across) in enumerate(hands):
+        for i, (up, across) in enumerate(pairs):
             y = TOP + CELL * (i + 0.5)
             kind = "adds" if up >= 0 else "takes"
             marks.append(
-                f'<path class="{kind}" opacity="{0.35 + 0.65 * abs(up):.2f}" '
-                f'd="M{x:g} {y:g}l{-HAND * across:.1f} {-HAND * up:.1f}"/>'
+                f'<rect class="{kind}" opacity="{0.1 + 0.7 * abs(up):.2f}" '
+                f'x="{x - CELL / 2 + 1:g}" y="{y - CELL / 2 + 1:g}" '
+                f'width="{CELL - 2}" height="{CELL - 2}" rx="5"/>'
+                f'<path d="M{x:g} {y:g}l{-HAND * across:.1f} {-HAND * up:.1f}"/>'
+                f'<circle cx="{x:g}" cy="{y:g}" r="2"/>'
             )
     foot = TOP + PAIRS * CELL + 10 + BARS
     shares = weights()
-    for n, share in enumerate((shares / shares.max()).tolist()):
-        height = max(BARS * share, 1)
+    for n, share in enumerate(shares):
+        height = max(BARS * share / max(shares), 1)
         marks.append(
-            f'<rect x="{LEFT + CELL * n + 4:g}" y="{foot - height:.1f}" width="{CELL - 8}" '
+            f'<rect class="adds" x="{LEFT + CELL * n + 3:g}" y="{foot - height:.1f}" '
+            f'width="{CELL - 6}" '
             f'height="{height:.1f}"/>'
         )
     middle = LEFT + CELL * (TOKENS - 0.5)
