@@ -11,6 +11,7 @@
 """
 
 import hashlib
+import re
 from pathlib import Path
 
 import nbformat
@@ -82,6 +83,11 @@ def without_thebe(app: Sphinx) -> None:
     ]
 
 
+CAPTIONED = re.compile(
+    r'(<figure\b[^>]* id="([^"]+)")(>(?:(?!</figure>).)*?<figcaption)>', re.DOTALL
+)
+
+
 def accessible(app, pagename, templatename, context, doctree) -> None:
     """Mend what axe-core finds in the markup that other packages write."""
     for found, better in (
@@ -92,6 +98,9 @@ def accessible(app, pagename, templatename, context, doctree) -> None:
     ):
         if "body" in context:
             context["body"] = context["body"].replace(found, better)
+    if "body" in context:  # a figure is announced by its caption, which Chromium does not do alone
+        named = r'\1 aria-labelledby="\2-caption"\3 id="\2-caption">'
+        context["body"] = CAPTIONED.sub(named, context["body"])
 
 
 def write_start(app: Sphinx, error: Exception | None) -> None:
