@@ -80,7 +80,11 @@ STAGES = {
     ),
     "answers": Stage("wrong answers lose, right answers keep", (pytest("tests/answers"),)),
     "grading": Stage("from release to feedback, on fixtures", (pytest("tests/grading"),)),
-    "browser": Stage("the built site in Chromium", (pytest("tests/browser"),), program="chromium"),
+    "browser": Stage(
+        "the built site in Chromium",
+        (pytest("--numprocesses=2", "--dist=loadgroup", "tests/browser"),),
+        program="chromium",
+    ),
 }
 REMEDY = {
     "chromium": "install Chromium (Debian, Ubuntu: apt-get install chromium)",

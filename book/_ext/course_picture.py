@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 
 TOKENS, PAIRS, BASE = 24, 8, 100.0
 LENGTH = 1.2  # of each pair of query and key
-CELL, HAND, LEFT, TOP = 26, 10, 80, 6  # SVG units
+CELL, HAND, LEFT, TOP = 26, 10, 92, 6  # SVG units
 BARS = 90  # height of the largest weight
 WIDTH, HEIGHT = LEFT + TOKENS * CELL + 8, TOP + PAIRS * CELL + BARS + 46
 

@@ -68,6 +68,17 @@ def views_of_pages() -> list:
     ]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two test processes share this folder (the stage `browser` in ``tools/check.py``): the tests
+    of one page stay in the process that opened it, and so do those of a file without pages."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            given = getattr(item, "callspec", None)
+            given = given.params if given else {}
+            page = given.get("name") or given.get("opened") or given.get("seen", (None,))[0]
+            item.add_marker(pytest.mark.xdist_group(page or item.path.name))
+
+
 @dataclass
 class Visit:
     """What happened when one page was opened."""
@@ -84,8 +95,19 @@ class Visit:
     def look(self, size: str | None = None, theme: str | None = None) -> Page:
         """The page in another window or other colours; ``None`` is as it was opened."""
         width, height = SIZES[size or self.size]
-        self.page.set_viewport_size({"width": width, "height": height})
-        self.page.emulate_media(color_scheme=theme or self.theme, media="screen")
+        size = {"width": width, "height": height}
+        if self.page.viewport_size != size:
+            self.page.set_viewport_size(size)
+            self.page.wait_for_timeout(400)  # the theme waits as long before it follows
+        theme = theme or self.theme
+        self.page.emulate_media(color_scheme=theme, media="screen")
+        if self.page.locator("html[data-mode]").count():  # the theme's page, not the redirect
+            self.page.wait_for_function(
+                "theme => document.documentElement.dataset.theme === theme",
+                arg=theme,
+                polling=20,
+                timeout=5000,
+            )
         return self.page
 
 

@@ -59,6 +59,11 @@ def test_no_raw_tex_is_left(seen):
         assert mark not in text, text[max(0, text.index(mark) - 60) :][:120]
 
 
+def test_axe_finds_nothing(seen, axe):
+    seen.look()
+    assert axe(seen) == []
+
+
 @pytest.mark.parametrize("size", ["phone", "laptop"])
 def test_the_page_does_not_scroll_sideways(opened, size):
     widths = opened.look(size).evaluate(
@@ -84,14 +89,9 @@ def test_images_say_what_they_show(seen):
             assert not image["file"] or Path(image["file"]).stem not in image["alt"], image
 
 
-def test_axe_finds_nothing(seen, axe):
-    seen.look()
-    assert axe(seen) == []
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_colours_follow_the_reader(opened, theme):
-    page = opened.look(theme=theme)
+    page = opened.look(theme=theme)  # waits until the page has followed
     assert page.evaluate("document.documentElement.dataset.theme") == theme
     filters = page.evaluate(
         """() => [...document.querySelectorAll('.cell_output img:not(.no-invert)')]

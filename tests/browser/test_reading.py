@@ -286,3 +286,16 @@ def test_the_first_screen_says_what_this_is_and_where_to_start(visit):
     assert len(picture.get_attribute("aria-label").split()) > 20
     words = page.locator("article p").all_inner_texts()[:3]
     assert sum(len(text.split()) for text in words) < 60  # ten seconds of reading
+
+
+@pytest.mark.parametrize("size", ["phone", "laptop"])
+def test_no_word_of_the_picture_is_cut_off(visit, size):
+    page = visit("book/index", *quick_view("book/index")).look(size)
+    cut = page.locator(".course-picture svg").evaluate(
+        """svg => { const frame = svg.getBoundingClientRect();
+        return [...svg.querySelectorAll('text')].filter(text => {
+            const box = text.getBoundingClientRect();
+            return box.left < frame.left || box.right > frame.right || box.bottom > frame.bottom;
+        }).map(text => text.textContent); }"""
+    )
+    assert cut == []

@@ -1,6 +1,8 @@
 """The site's configuration, contents and start pages, without building them."""
 
 import ast
+import importlib.util
+import math
 import re
 import shutil
 import subprocess
@@ -10,6 +12,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from jupyter_book.config import get_final_config
 from sphinx_book_theme.header_buttons.launch import add_launch_buttons
 
@@ -241,3 +244,45 @@ def test_a_site_with_addresses_has_launch_buttons_and_a_sitemap(tmp_path):
     assert f'property="og:site_name" content="{settings["title"]}"' in text
     sitemap = (tmp_path / "_build" / "html" / "sitemap.xml").read_text()
     assert "<loc>https://example.org/course/book/01-one.html</loc>" in sitemap
+
+
+# --- the picture of the start page
+
+
+@pytest.fixture(scope="module")
+def picture():
+    spec = importlib.util.spec_from_file_location("picture", BOOK / "_ext" / "course_picture.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_shows_what_rope_does(picture):
+    """Angles and weights by hand: pair i of a key d tokens back has turned by d * base^(-i/8)."""
+    n_tokens, n_pairs = picture.TOKENS, picture.PAIRS
+    theta = [picture.BASE ** (-i / n_pairs) for i in range(n_pairs)]
+    angles = [[(n - n_tokens + 1) * t for t in theta] for n in range(n_tokens)]
+    for hands, turned in zip(picture.hands(), angles, strict=True):
+        wanted = [[math.cos(angle), math.sin(angle)] for angle in turned]
+        assert hands == [pytest.approx(hand, abs=1e-9) for hand in wanted]
+    scores = [
+        picture.LENGTH**2 * sum(map(math.cos, row)) / math.sqrt(2 * n_pairs) for row in angles
+    ]
+    total = sum(map(math.exp, scores))
+    assert picture.weights() == pytest.approx([math.exp(s) / total for s in scores])
+
+
+def test_the_picture_is_drawn_from_them_and_says_so(picture):
+    drawn = BeautifulSoup(picture.drawing("What <it> shows"), "html.parser").svg
+    assert drawn["aria-label"] == "What <it> shows"
+    hands = [hand for column in picture.hands() for hand in column]
+    lines = [re.findall(r"-?[\d.]+", path["d"])[2:] for path in drawn.select("path")]
+    for (up, across), line in zip(hands, lines, strict=True):
+        wanted = [-picture.HAND * across, -picture.HAND * up]
+        assert list(map(float, line)) == pytest.approx(wanted, abs=0.051)
+    cells = [rect["class"] for rect in drawn.select("rect[rx]")]
+    assert cells == [["adds"] if up >= 0 else ["takes"] for up, _ in hands]
+    bars = [float(rect["height"]) for rect in drawn.select("rect:not([rx])")]
+    weights = picture.weights()
+    wanted = [max(picture.BARS * weight / max(weights), 1) for weight in weights]
+    assert bars == pytest.approx(wanted, abs=0.051)
