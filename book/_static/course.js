@@ -23,6 +23,10 @@ window.addEventListener("load", () => {
       }
     }
   };
+  // The arrow on a button that folds an answer away says nothing that the button does not say.
+  for (const arrow of document.querySelectorAll(".toggle-button svg")) {
+    arrow.setAttribute("aria-hidden", "true");
+  }
   window.MathJax?.startup?.promise?.then(() => {
     hold();
     reachable();

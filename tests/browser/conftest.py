@@ -68,6 +68,7 @@ def views_of_pages() -> list:
     ]
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Two test processes share this folder (the stage `browser` in ``tools/check.py``): the tests
     of one page stay in the process that opened it, and so do those of a file without pages."""
