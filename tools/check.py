@@ -82,7 +82,7 @@ STAGES = {
     "grading": Stage("from release to feedback, on fixtures", (pytest("tests/grading"),)),
     "browser": Stage(
         "the built site in Chromium",
-        (pytest("--numprocesses=2", "--dist=loadgroup", "tests/browser"),),
+        (pytest("--numprocesses=2", "--dist=loadfile", "tests/browser"),),
         program="chromium",
     ),
 }

@@ -68,18 +68,6 @@ def views_of_pages() -> list:
     ]
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two test processes share this folder (the stage `browser` in ``tools/check.py``): the tests
-    of one page stay in the process that opened it, and so do those of a file without pages."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            given = getattr(item, "callspec", None)
-            given = given.params if given else {}
-            page = given.get("name") or given.get("opened") or given.get("seen", (None,))[0]
-            item.add_marker(pytest.mark.xdist_group(page or item.path.name))
-
-
 @dataclass
 class Visit:
     """What happened when one page was opened."""
