@@ -113,6 +113,7 @@ def _report(batch: "Batch", found: list[str], chosen: list[str], seconds: float)
         told = {"assignment": assignment, "done": done, "sandbox": batch.how.sandbox}
         told |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
         told |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
+        told["spent"] = {name: round(value, 2) for name, value in batch.spent.items()}
         report.write_csv(path, cells, table)
         report.write_json(path.with_suffix(".json"), told)
     except (OSError, SQLAlchemyError) as problem:
@@ -143,6 +144,7 @@ class Batch:
         self.stored = engine.Verdicts(course.progress(assignment) / "verdicts")
         self.begun = False
         self.ran = 0
+        self.spent: Counter[str] = Counter()  # seconds of this process, by what it does
         self.unwritten: dict[str, str] = {}  # of whom it could not be written down how it ended
         self._faults = 0  # of the machine, in a row
 
@@ -154,6 +156,7 @@ class Batch:
             for learner in chosen:
                 begun = time.monotonic()
                 prepared = self._prepare(learner)
+                self.spent["prepare"] += time.monotonic() - begun
                 self.begun = True
                 if isinstance(prepared, str):
                     self.show.line(_show(learner), prepared)
@@ -168,15 +171,18 @@ class Batch:
                     raise OSError(f"the engine takes no more work: {problem}") from problem
                 waiting[future] = (got, now, notebook, work, begun)
                 if len(waiting) >= 2 * max(self.how.jobs, 1) + 2:
-                    self._collect(waiting, wait(waiting, return_when=FIRST_COMPLETED).done)
+                    self._collect(waiting)
             while waiting:
-                self._collect(waiting, wait(waiting, return_when=FIRST_COMPLETED).done)
+                self._collect(waiting)
         except BaseException:
             for future in waiting:
                 future.cancel()
             raise
 
-    def _collect(self, waiting: dict, done: set) -> None:
+    def _collect(self, waiting: dict) -> None:
+        begun = time.monotonic()
+        done = wait(waiting, return_when=FIRST_COMPLETED).done
+        self.spent["wait"] += time.monotonic() - begun
         for future in sorted(done, key=lambda future: waiting[future][0].learner):
             got, now, notebook, work, begun = waiting.pop(future)
             self._finish(got, now, notebook, work, future, begun)
@@ -229,6 +235,7 @@ class Batch:
 
     def _finish(self, got, now: Record, notebook, work, future: Future | None, begun: float):
         """Write down how a submission ended, and say so."""
+        start = time.monotonic()
         course, assignment, learner = self.course, self.assignment, got.learner
         folder = course.progress(assignment)
         try:
@@ -255,6 +262,7 @@ class Batch:
             word = f"{RETRY}: {now.reason}"
             with contextlib.suppress(OSError):
                 record.forget(folder, learner)  # none is better than an old one
+        self.spent["write"] += time.monotonic() - start
         self.show.line(_show(learner), word)
         if now.status != RETRY:
             self._faults = 0
