@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -171,6 +172,8 @@ def main(path: str) -> None:
     while True:
         ready, _, _ = select.select([0, server], [], [])
         if 0 in ready:
+            # Nobody else may be left to do so.
+            shutil.rmtree(Path(path).parent, ignore_errors=True)
             return
         connection, _ = server.accept()
         _serve(connection, server, shell)
