@@ -99,7 +99,7 @@ class _Compiled(BytecodeCache):
 COMPILED = _Compiled()
 
 
-@functools.lru_cache(1024)  # most cells are the instructor's, the same on every page
+@functools.lru_cache(128)  # most cells are the instructor's, the same on every page
 def _highlighted(source: str, language: str) -> str:
     return Highlight2HTML(pygments_lexer=language)(source)
 
