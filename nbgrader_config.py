@@ -20,7 +20,7 @@ c.CourseDirectory.release_directory = "exercises"
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.md", "*.py"]
 
 # Plug-ins of this course, in nbgrader's own lists, so that its commands and the formgrader use them
-# too. They replace DeduplicateIds, Execute; see grading/README.md.
+# too. They replace DeduplicateIds, Execute, SaveAutoGrades; see grading/README.md.
 sys.path.append(str(Path(__file__).resolve().parent))
 c.Autograde.sanitize_preprocessors = [
     "grading.sanitize.RebuildCells",
@@ -35,7 +35,7 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.IgnorePattern",
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
     "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
+    "grading.execute.SaveScores",
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]

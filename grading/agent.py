@@ -7,6 +7,7 @@ expectation and no other learner, and holds no secret.
 
 import base64
 import builtins
+import dis
 import io
 import linecache
 import os
@@ -14,7 +15,6 @@ import signal
 import socket
 import sys
 import threading
-import traceback
 import warnings
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +30,7 @@ from grading.wire import Body, Kept, Packer, WireError, receive, send
 MAX_TEXT = 100_000  # characters that a cell, or a call, may print
 MAX_PICTURES = 4_000_000  # bytes of pictures and other rich output per cell
 MAX_HANDLES = 10_000
+RAISE = dis.opmap["RAISE_VARARGS"]  # what `raise` and `assert` end in
 
 
 class Pages:
@@ -224,9 +225,7 @@ class Agent:
             blobs.clear()
             reply = {"raised": _described(problem)}
         reply["changed"] = self.kept.changed_here(before, blobs)
-        reply["printed"] = "".join(
-            output["text"] for output in PAGES.outputs if output["output_type"] == "stream"
-        )
+        reply["printed"] = any(output["output_type"] == "stream" for output in PAGES.outputs)
         return reply
 
     @contextmanager
@@ -349,24 +348,33 @@ def _made(raised: dict) -> BaseException:
 
 
 def _described(problem: BaseException) -> dict:
-    """An exception as data: type, the built-in types it derives from, message, and where."""
+    """An exception as data: type, the built-in types it derives from, message, and where.
+
+    ``own`` says whether a cell's `raise` or `assert` raised it, so that the message is the
+    learner's own.
+    """
     try:
         message = str(problem)[:MAX_TEXT]
     except Exception:
         message = ""
     kinds = [kind.__name__ for kind in type(problem).__mro__ if vars(builtins).get(kind.__name__)]
-    place = None
+    place, own = None, False
     try:
-        for frame, line in traceback.walk_tb(problem.__traceback__):
-            name = frame.f_code.co_filename
-            if frame.f_globals.get("__name__") == "__main__":
-                place = [line, frame.f_code.co_name, _line(name, line)]
+        trace = problem.__traceback__
+        while trace is not None:
+            code, line = trace.tb_frame.f_code, trace.tb_lineno
+            own = False
+            if trace.tb_frame.f_globals.get("__name__") == "__main__":
+                place = [line, code.co_name, _line(code.co_filename, line)]
+                own = code.co_code[trace.tb_lasti] == RAISE
+            trace = trace.tb_next
     except Exception:
         place = None
     return {
         "type": type(problem).__name__[:100],
         "kinds": kinds,
         "message": message,
+        "own": own,
         "place": place,
     }
 

@@ -1,26 +1,33 @@
 """The loop over submissions: each ends graded, zero with a reason, or to be tried again."""
 
+import contextlib
 import fcntl
 import hashlib
+import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nbformat import NotebookNode
 from sqlalchemy.exc import SQLAlchemyError
 
-from grading import engine, intake, record, report
-from grading.course import NAME, Course, Refusal, register
+from grading import engine, faults, intake, record, report
+from grading.course import NAME, Course, Refusal, known, register
 from grading.execute import RunCells
 from grading.intake import Reject
 from grading.nursery import NurseryError
 from grading.record import GRADED, RETRY, ZERO, Record
 from grading.sanitize import put_back, rebuild
+
+MAX_FAULTS = 3  # submissions in a row that the machine keeps from being written down
+
+
+class Stopped(Exception):
+    """The machine lets nothing be written down any more; the message says what mends it."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +68,21 @@ def grade_all(
         Whether every submission has its verdict: False if one needs another try.
 
     Raises:
-        Refusal: if there is no such assignment, submission or learner, another run is going on, or
-            the engine cannot be used.
+        Refusal: if there is no such assignment, submission or learner, another run is going on,
+            the engine cannot be used, or what has to be written cannot be.
     """
     how = how or How()
-    source = register(course, assignment)
+    known(course, assignment)
     found = intake.learners(course.submitted, assignment)
     chosen = _choose(course, assignment, found, wanted)
-    folder = course.progress(assignment)
-    folder.mkdir(parents=True, exist_ok=True)
+    faults.check(course, assignment)
     with _alone(course.root / "progress" / ".lock"):
+        try:
+            source = register(course, assignment)
+        except Refusal as refusal:
+            if said := faults.explain(refusal, course):
+                raise Refusal(said) from refusal
+            raise
         start = time.monotonic()
         batch = Batch(course, assignment, source, how)
         try:
@@ -78,22 +90,36 @@ def grade_all(
                 batch.run(pool, chosen)
         except KeyboardInterrupt:
             print("\nstopped; what was graded is kept, run the same command again for the rest")
-        except (ValueError, OSError) as problem:
-            if batch.begun:
+        except (Stopped, ValueError, OSError) as problem:
+            if not batch.begun:
+                raise Refusal(faults.explain(problem, course) or str(problem)) from problem
+            if isinstance(problem, ValueError):
                 raise
-            raise Refusal(str(problem)) from problem
-        cells, table = report.rows(course, assignment, found)
-        path = course.root / "reports" / f"grades-{assignment}.csv"
-        report.write_csv(path, cells, table)
-        seconds = time.monotonic() - start
+            said = faults.explain(problem, course) or str(problem)
+            print(f"\nstopped: {said}. What was graded is kept.", file=sys.stderr)
+        return _report(batch, found, chosen, time.monotonic() - start)
+
+
+def _report(batch: "Batch", found: list[str], chosen: list[str], seconds: float) -> bool:
+    """Write the table, the CSV and the JSON; whether all that were chosen have their verdict."""
+    course, assignment = batch.course, batch.assignment
+    path = course.root / "reports" / f"grades-{assignment}.csv"
+    try:
+        cells, table = report.rows(course, assignment, found, batch.unwritten)
         settled = {row["learner"] for row in table if row["status"] != RETRY}
         done = settled >= set(chosen)
+        print(f"\n{report.summary(table)}\n")
         counts = Counter(row["status"] for row in table)
-        told = {"assignment": assignment, "done": done, "sandbox": how.sandbox}
+        told = {"assignment": assignment, "done": done, "sandbox": batch.how.sandbox}
         told |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
         told |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
+        told["spent"] = {name: round(value, 2) for name, value in batch.spent.items()}
+        report.write_csv(path, cells, table)
         report.write_json(path.with_suffix(".json"), told)
-    print(f"\n{report.summary(table)}\n")
+    except (OSError, SQLAlchemyError) as problem:
+        said = faults.explain(problem, course) or _explain(problem, course)
+        print(f"{path.name} is not that of this run: {said}.", file=sys.stderr)
+        return False
     print(f"{len(chosen)} submissions in {seconds:.1f} s; {path}")
     return done
 
@@ -118,6 +144,9 @@ class Batch:
         self.stored = engine.Verdicts(course.progress(assignment) / "verdicts")
         self.begun = False
         self.ran = 0
+        self.spent: Counter[str] = Counter()  # seconds of this process, by what it does
+        self.unwritten: dict[str, str] = {}  # of whom it could not be written down how it ended
+        self._faults = 0  # of the machine, in a row
 
     def run(self, pool: Executor, chosen: list[str]) -> None:
         """Grade these learners' submissions, a few at a time, so that memory stays flat."""
@@ -127,6 +156,7 @@ class Batch:
             for learner in chosen:
                 begun = time.monotonic()
                 prepared = self._prepare(learner)
+                self.spent["prepare"] += time.monotonic() - begun
                 self.begun = True
                 if isinstance(prepared, str):
                     self.show.line(_show(learner), prepared)
@@ -141,15 +171,18 @@ class Batch:
                     raise OSError(f"the engine takes no more work: {problem}") from problem
                 waiting[future] = (got, now, notebook, work, begun)
                 if len(waiting) >= 2 * max(self.how.jobs, 1) + 2:
-                    self._collect(waiting, wait(waiting, return_when=FIRST_COMPLETED).done)
+                    self._collect(waiting)
             while waiting:
-                self._collect(waiting, wait(waiting, return_when=FIRST_COMPLETED).done)
+                self._collect(waiting)
         except BaseException:
             for future in waiting:
                 future.cancel()
             raise
 
-    def _collect(self, waiting: dict, done: set) -> None:
+    def _collect(self, waiting: dict) -> None:
+        begun = time.monotonic()
+        done = wait(waiting, return_when=FIRST_COMPLETED).done
+        self.spent["wait"] += time.monotonic() - begun
         for future in sorted(done, key=lambda future: waiting[future][0].learner):
             got, now, notebook, work, begun = waiting.pop(future)
             self._finish(got, now, notebook, work, future, begun)
@@ -192,10 +225,17 @@ class Batch:
         except Reject as reject:
             return got, replace(now, status=ZERO, reason=str(reject)), None, None
         except Exception as error:  # the next submission must not suffer for this one
-            return got, replace(now, reason=_explain(error)), None, None
+            return got, self._failed(now, error), None, None
+
+    def _failed(self, now: Record, error: Exception) -> Record:
+        """The record of a submission that has to be tried again."""
+        if faults.explain(error, self.course):
+            self._faults += 1
+        return replace(now, status=RETRY, reason=_explain(error, self.course))
 
     def _finish(self, got, now: Record, notebook, work, future: Future | None, begun: float):
         """Write down how a submission ended, and say so."""
+        start = time.monotonic()
         course, assignment, learner = self.course, self.assignment, got.learner
         folder = course.progress(assignment)
         try:
@@ -211,15 +251,23 @@ class Batch:
                 reason = "; ".join([*filter(None, [got.note]), *marks, *notes])
                 now = replace(now, status=GRADED, reason=reason)
         except Exception as error:  # the next submission must not suffer for this one
-            now = replace(now, status=RETRY, reason=_explain(error))
+            now = self._failed(now, error)
         seconds = time.monotonic() - begun
         word = f"{now.status}  {seconds:.1f} s"
         try:
             record.save(folder, replace(now, seconds=round(seconds, 2)))
         except OSError as error:
-            record.forget(folder, learner)  # none is better than an old one
-            word = f"{RETRY}: {_explain(error)}"
+            now = self._failed(now, error)
+            self.unwritten[learner] = now.reason
+            word = f"{RETRY}: {now.reason}"
+            with contextlib.suppress(OSError):
+                record.forget(folder, learner)  # none is better than an old one
+        self.spent["write"] += time.monotonic() - start
         self.show.line(_show(learner), word)
+        if now.status != RETRY:
+            self._faults = 0
+        elif self._faults >= MAX_FAULTS:
+            raise Stopped(now.reason)
 
 
 def _choose(
@@ -241,20 +289,20 @@ def _choose(
     return sorted(set(wanted)) if wanted else found
 
 
-def _explain(error: Exception) -> str:
+def _explain(error: Exception, course: Course) -> str:
     """Say what went wrong without any of the learner's text, which messages may quote."""
+    if said := faults.explain(error, course):
+        return said
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
     if isinstance(error, NurseryError):
         return f"the code could not be run: {error}"
-    if isinstance(error, SQLAlchemyError):
-        return f"the gradebook cannot be used ({getattr(error, 'orig', None) or where})"
     if isinstance(error, OSError) and error.strerror:
         return f"the system refused: {error.strerror} ({where})"
     return f"grading failed ({where})"
 
 
-@contextmanager
+@contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Two runs at once would write the same folders."""
     with path.open("w") as handle:
@@ -262,6 +310,9 @@ def _alone(path: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Refusal("another run is grading in this course; wait for it to end") from None
+        except OSError as error:
+            said = f"{path} cannot be locked ({error.strerror}): put the course on another disk"
+            raise Refusal(said) from error
         yield
 
 

@@ -1,5 +1,6 @@
 """Where a course keeps its folders, and what nbgrader is told about it."""
 
+import functools
 import hashlib
 import importlib.metadata
 import logging
@@ -77,6 +78,12 @@ class Course:
         """The instructor's notebook, with solutions and hidden tests."""
         return self.folder("source", ".", assignment) / f"{assignment}.ipynb"
 
+    def notebook(self, assignment: str) -> nbformat.NotebookNode:
+        """The same, read. It is read again when the file has changed; leave it as it is."""
+        path = self.source(assignment)
+        told = path.stat()
+        return _read(path, told.st_mtime_ns, told.st_size)
+
     @property
     def submitted(self) -> Path:
         return self.root / self.directory().submitted_directory
@@ -105,6 +112,26 @@ class Course:
         return digest.hexdigest()
 
 
+@functools.lru_cache(4)
+def _read(path: Path, changed: int, size: int) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def known(course: Course, assignment: str) -> None:
+    """Insist that there is such an assignment.
+
+    Raises:
+        Refusal: if not; it names those there are.
+    """
+    names = course.assignments()
+    if not NAME.fullmatch(assignment) or assignment not in names:
+        folder = course.directory().source_directory
+        raise Refusal(
+            f"there is no assignment {assignment!r} in {folder}/; "
+            f"there is: {', '.join(names) or 'none'}"
+        )
+
+
 def register(course: Course, assignment: str) -> nbformat.NotebookNode:
     """Make the gradebook know an assignment, and return its source notebook.
 
@@ -112,15 +139,8 @@ def register(course: Course, assignment: str) -> nbformat.NotebookNode:
     left alone.
 
     Raises:
-        Refusal: if there is no such assignment, or nbgrader cannot take it.
+        Refusal: if nbgrader cannot take it.
     """
-    known = course.assignments()
-    if not NAME.fullmatch(assignment) or assignment not in known:
-        folder = course.directory().source_directory
-        raise Refusal(
-            f"there is no assignment {assignment!r} in {folder}/; "
-            f"there is: {', '.join(known) or 'none'}"
-        )
     with tempfile.TemporaryDirectory(prefix="release-") as folder:
         directory = course.directory(assignment_id=assignment, release_directory=folder)
         converter = GenerateAssignment(coursedir=directory, config=course.config, log=SILENT)
@@ -136,7 +156,7 @@ def register(course: Course, assignment: str) -> nbformat.NotebookNode:
             ) from error
         finally:
             SILENT.removeHandler(handler)
-    return nbformat.read(course.source(assignment), as_version=4)
+    return course.notebook(assignment)
 
 
 class _Last(logging.Handler):

@@ -10,23 +10,25 @@ that writes the gradebook finds it there.
 """
 
 import atexit
+import contextlib
 import hashlib
 import hmac
 import json
 import os
 import secrets
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from nbformat import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 
-from grading.judge import Limits, defined_names
+from grading import faults
 from grading.nursery import Nursery
+from grading.work import Limits, defined_names
 
 NOT_RUN = "[Not run when graded: nothing depends on this cell.]\n"
 
@@ -109,7 +111,7 @@ def nursery(*, sandboxed: bool, gpu: bool) -> Nursery:
 
 
 def run(work: dict) -> dict:
-    """Run a job, and return the verdict as plain data (:class:`grading.judge.Judged`).
+    """Run a job, and return the verdict as plain data (:class:`grading.work.Judged`).
 
     Raises:
         NurseryError: if there is no verdict, for a reason that is not the submission's.
@@ -135,10 +137,7 @@ class Verdicts:
             return None
 
     def put(self, key: str, verdict: dict) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self._path(key).with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(verdict), encoding="utf-8")
-        os.replace(part, self._path(key))
+        faults.write(self._path(key), json.dumps(verdict))
 
     def drop(self, key: str) -> None:
         self._path(key).unlink(missing_ok=True)
@@ -148,17 +147,17 @@ def course_secret(root: Path) -> bytes:
     """The course's secret, made when it is first asked for; only its owner can read it."""
     path = root / "progress" / ".secret"
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        pass
-    else:
-        with os.fdopen(handle, "wb") as file:
-            file.write(secrets.token_bytes(32))
+    if not path.exists():
+        # Whole or not at all; and of two who make one, both use the first.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".secret-") as made:
+            made.write(secrets.token_bytes(32))
+            made.flush()
+            with contextlib.suppress(FileExistsError):
+                os.link(made.name, path)
     return path.read_bytes()
 
 
-@contextmanager
+@contextlib.contextmanager
 def executor(kind: str, jobs: int, scheduler: str | None = None) -> Iterator[Executor]:
     """Where jobs run.
 

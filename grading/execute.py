@@ -8,13 +8,14 @@ from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 from nbgrader.utils import is_grade
 from traitlets import Bool, Float, Int
 
 from grading import engine
 from grading.course import Course
-from grading.judge import Limits
+from grading.work import Limits
 
 
 class RunCells(NbGraderPreprocessor):
@@ -56,7 +57,7 @@ class RunCells(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         assignment = resources["nbgrader"]["assignment"]
         course = Course(Path(self.parent.parent.coursedir.root), self.config)
-        source = nbformat.read(course.source(assignment), as_version=4)
+        source = course.notebook(assignment)
         rules = course.fingerprint(assignment) + ("" if self.sandbox else " no sandbox")
         places, work = self.job(nb, source, rules, engine.course_secret(course.root))
         stored = engine.Verdicts(course.progress(assignment) / "verdicts")
@@ -96,3 +97,21 @@ class KeepVerdict(NbGraderPreprocessor):
                 if output.output_type == "stream":
                     output.name = "stdout"
         return cell, resources
+
+
+class SaveScores(SaveAutoGrades):
+    """nbgrader's step that saves scores, with one commit for a notebook instead of one per cell.
+
+    A commit waits for the disk, several times. So all scores of a notebook are there, or none.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        told = resources["nbgrader"]
+        self.notebook_id, self.assignment_id = told["notebook"], told["assignment"]
+        self.student_id, self.db_url = told["student"], told["db_url"]
+        with Gradebook(self.db_url) as self.gradebook:
+            session = self.gradebook.db
+            commit, session.commit = session.commit, session.flush
+            nb, resources = NbGraderPreprocessor.preprocess(self, nb, resources)
+            commit()
+        return nb, resources

@@ -4,12 +4,15 @@ It holds neither the source of hidden tests nor their tracebacks, runs no script
 submission, and asks nobody else for anything.
 """
 
+import functools
 import html
 import re
 from pathlib import Path
 
+from jinja2.bccache import Bucket, BytecodeCache
 from nbconvert.exporters import HTMLExporter
-from nbconvert.filters import strip_ansi
+from nbconvert.filters import Highlight2HTML, strip_ansi
+from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests
 from nbgrader.utils import is_grade, is_locked
@@ -25,6 +28,7 @@ POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
     "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">"
 )
+PICTURE = re.compile(r"<img\b(?![^>]*\balt=)", re.IGNORECASE)
 SCRIPT = re.compile(r"<script\b[^>]*>.*?</script>", re.DOTALL | re.IGNORECASE)
 
 REFUSED = """<!DOCTYPE html>
@@ -78,12 +82,54 @@ class HideTests(ClearHiddenTests):
         return found is not None and int(found.group(1)) in self.open_cells
 
 
+class _Compiled(BytecodeCache):
+    """nbgrader's templates, compiled once in this process and not again for each page."""
+
+    def __init__(self):
+        self.known: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.known:
+            bucket.bytecode_from_string(self.known[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.known[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = _Compiled()
+
+
+@functools.lru_cache(128)  # most cells are the instructor's, the same on every page
+def _highlighted(source: str, language: str) -> str:
+    return Highlight2HTML(pygments_lexer=language)(source)
+
+
 class FeedbackExporter(HTMLExporter):
-    """nbgrader's page without scripts: its only one loads MathJax from another site."""
+    """nbgrader's page without scripts: its only one loads MathJax from another site.
+
+    HTMLExporter reads its page once more as a tree and writes it anew, which takes longer than all
+    the rest; of what it does there, only the pictures' alternative text matters to this page.
+    """
+
+    def _create_environment(self):
+        environment = super()._create_environment()
+        environment.bytecode_cache = COMPILED
+        return environment
 
     def from_notebook_node(self, nb: NotebookNode, resources: dict | None = None, **kw):
-        page, resources = super().from_notebook_node(nb, resources, **kw)
-        return SCRIPT.sub("", page).replace("<head>", f"<head>\n{POLICY}", 1), resources
+        resources = self._init_resources(resources)
+        found = nb.metadata.get("language_info", {})
+        language = found.get("pygments_lexer", found.get("name")) or "ipython3"
+        self.register_filter("highlight_code", lambda source, **_: _highlighted(source, language))
+        self.register_filter(
+            "filter_data_type",
+            WidgetsDataTypeFilter(
+                notebook_metadata=self._nb_metadata, parent=self, resources=resources
+            ),
+        )
+        page, resources = super(HTMLExporter, self).from_notebook_node(nb, resources, **kw)
+        page = SCRIPT.sub("", page).replace("<head>", f"<head>\n{POLICY}", 1)
+        return PICTURE.sub('<img alt="a picture that this cell drew"', page), resources
 
 
 def write_refusal(path: Path, assignment: str, max_score: float, reason: str) -> None:

@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -171,6 +172,8 @@ def main(path: str) -> None:
     while True:
         ready, _, _ = select.select([0, server], [], [])
         if 0 in ready:
+            # Nobody else may be left to do so.
+            shutil.rmtree(Path(path).parent, ignore_errors=True)
             return
         connection, _ = server.accept()
         _serve(connection, server, shell)
@@ -232,8 +235,9 @@ def _child(work) -> None:
 
 def _judge(connection: socket.socket) -> None:
     """Judge one submission, and send the verdict as one line of JSON."""
-    from grading.judge import Cell, Limits, judge
+    from grading.judge import judge
     from grading.sandbox import NoSandbox, Outer, Sandbox, _memory
+    from grading.work import Cell, Limits
 
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -255,7 +259,7 @@ def _judge(connection: socket.socket) -> None:
         ours, theirs = socket.socketpair()
         numbers = [theirs.fileno(), *(outer.namespaces if outer else [])]
         setting = asdict(limits) | {"root": root, "outer": outer.pid if outer else 0}
-        setting["pictures"] = work["pictures"]
+        setting |= {"pictures": work["pictures"], "gpu": work["gpu"]}
         with socket.socket(socket.AF_UNIX) as nursery:
             nursery.connect(work["path"])
             message = b"agent\n" + json.dumps(setting).encode()
@@ -315,10 +319,13 @@ def _enter(connection: socket.socket, numbers: list[int], write: int, shell) -> 
     if namespaces:
         _give_up_rights(setting)
         os.chdir("/home/learner")
+        chosen = "CUDA_VISIBLE_DEVICES"
+        visible = {chosen: os.environ[chosen]} if chosen in os.environ else {}
         os.environ.clear()
         os.environ.update(
             PATH="/usr/bin:/bin", HOME="/home/learner", LANG="C.UTF-8", OMP_NUM_THREADS="1"
         )
+        os.environ.update(visible)
     else:
         folder = tempfile.mkdtemp(prefix="learner-")
         os.chdir(folder)
@@ -331,18 +338,24 @@ def _enter(connection: socket.socket, numbers: list[int], write: int, shell) -> 
     agent.serve(socket.socket(fileno=keep), shell)
 
 
-def _give_up_rights(setting: dict) -> None:
-    """Another user, no capabilities, no way to new ones, and limits that cannot be raised."""
+def _spans(setting: dict) -> dict[int, int]:
+    """The limits of each single process, by the system's numbers for them."""
     spans = {
         resource.RLIMIT_FSIZE: setting["disk"],
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: 256,
-        resource.RLIMIT_AS: setting["memory"] + _address_space() + 2**30,
         resource.RLIMIT_CPU: int(setting["total_seconds"]) + 5,
         resource.RLIMIT_MEMLOCK: 2**20,
         resource.RLIMIT_MSGQUEUE: 0,
     }
-    for kind, value in spans.items():
+    if not setting["gpu"]:  # whose driver takes address space as it likes
+        spans[resource.RLIMIT_AS] = setting["memory"] + _address_space() + 2**30
+    return spans
+
+
+def _give_up_rights(setting: dict) -> None:
+    """Another user, no capabilities, no way to new ones, and limits that cannot be raised."""
+    for kind, value in _spans(setting).items():
         resource.setrlimit(kind, (value, value))
     if setting["root"]:
         user = FIRST_USER + setting["outer"]

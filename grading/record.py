@@ -6,7 +6,6 @@ verdict standing, and after.
 """
 
 import json
-import os
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ import nbformat
 from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.converters import Autograde, GenerateFeedback
 
+from grading import faults
 from grading.course import SILENT, Course
 from grading.feedback import write_refusal
 
@@ -55,11 +55,7 @@ def load(folder: Path, learner: str) -> Record | None:
 
 def save(folder: Path, record: Record) -> None:
     """Write a record in one step: a reader sees the old one or the new one, never half of it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{record.learner}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(asdict(record), indent=1), encoding="utf-8")
-    os.replace(part, path)
+    faults.write(folder / f"{record.learner}.json", json.dumps(asdict(record), indent=1))
 
 
 def forget(folder: Path, learner: str) -> None:

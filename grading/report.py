@@ -1,20 +1,33 @@
 """What the instructor sees: a CSV with every score, and a table."""
 
 import csv
+import io
 import json
-import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from nbgrader.api import Gradebook, MissingEntry
 
+from grading import faults
 from grading.course import Course
 from grading.record import GRADED, RETRY, ZERO, load
 
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
-def rows(course: Course, assignment: str, learners: list[str]) -> tuple[list[str], list[dict]]:
+
+def rows(
+    course: Course, assignment: str, learners: list[str], unknown: Mapping[str, str] = EMPTY
+) -> tuple[list[str], list[dict]]:
     """The graded cells' names, and one row for each learner.
+
+    Args:
+        course: the course.
+        assignment: which assignment.
+        learners: whose rows.
+        unknown: of whom it could not be written down how it ended, and why.
 
     Returns:
         The names in the notebook's order, and rows with ``learner``, ``score``, ``max_score``, one
@@ -34,8 +47,8 @@ def rows(course: Course, assignment: str, learners: list[str]) -> tuple[list[str
         for learner in learners:
             record = load(course.progress(assignment), learner)
             row = {"learner": learner, "max_score": known.max_score}
-            row |= {"status": RETRY, "reason": "not graded"}
-            if record is None:
+            row |= {"status": RETRY, "reason": unknown.get(learner, "not graded")}
+            if record is None or learner in unknown:
                 result.append(row)
                 continue
             row |= {"status": record.status, "reason": record.reason}
@@ -64,21 +77,17 @@ def rows(course: Course, assignment: str, learners: list[str]) -> tuple[list[str
 
 def write_csv(path: Path, cells: list[str], table: list[dict]) -> None:
     """Write the table in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     fields = ["learner", "score", "max_score", *cells, "status", "reason", "late", "timestamp"]
-    part = path.with_suffix(".part")
-    with part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fields, restval="")
-        writer.writeheader()
-        writer.writerows(table)
-    os.replace(part, path)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fields, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    faults.write(path, text.getvalue())
 
 
 def write_json(path: Path, told: dict) -> None:
     """Write a summary for programs in one step."""
-    part = path.with_suffix(".json.part")
-    part.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    faults.write(path, json.dumps(told, indent=1) + "\n")
 
 
 class Progress:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grading import seccomp
-from grading.judge import Ended, Limits
+from grading.work import Ended, Limits
 
 HOME = "/home/learner"
 REMEDY = (
@@ -52,6 +52,11 @@ def python_folders() -> list[str]:
         for place in places
         if not any(place != other and place.startswith(other + "/") for other in places)
     )
+
+
+def devices(folder: Path = Path("/dev")) -> list[Path]:
+    """What belongs to a GPU there: NVIDIA's nodes, AMD's (``kfd``), and those of both (``dri``)."""
+    return sorted(path for name in ("nvidia*", "kfd", "dri") for path in folder.glob(name))
 
 
 def command(limits: Limits, *, info: int, calls: int, root: bool, gpu: bool = False) -> list[str]:
@@ -92,7 +97,7 @@ def command(limits: Limits, *, info: int, calls: int, root: bool, gpu: bool = Fa
         words += ["--ro-bind-try", name, name]
     words += ["--proc", "/proc", "--dev", "/dev"]
     if gpu:
-        for device in sorted(Path("/dev").glob("nvidia*")) + sorted(Path("/dev").glob("dri")):
+        for device in devices():
             words += ["--dev-bind", str(device), str(device)]
     words += ["--perms", "1777", "--size", disk, "--tmpfs", "/dev/shm"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]

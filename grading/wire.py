@@ -52,12 +52,21 @@ class Late(Exception):
     """The other side has not answered in time."""
 
 
-def send(connection: socket.socket, header: dict, blobs: list[bytes]) -> None:
+def send(
+    connection: socket.socket, header: dict, blobs: list[bytes], deadline: float = math.inf
+) -> None:
     """Send one frame.
+
+    Args:
+        connection: to where.
+        header: what is said, as JSON takes it.
+        blobs: the raw bytes behind it.
+        deadline: when to give up, on `time.monotonic`'s clock; the connection is then of no use.
 
     Raises:
         WireError: if it is too large.
         Gone: if nobody listens any more.
+        Late: if it was not taken in time.
     """
     text = json.dumps(header).encode()
     size = sum(map(len, blobs))
@@ -66,69 +75,92 @@ def send(connection: socket.socket, header: dict, blobs: list[bytes]) -> None:
             f"{(len(text) + size) / 2**20:.0f} MB are too much: at most {MAX_BODY // 2**20} MB of "
             f"numbers and {MAX_HEADER // 2**20} MB of anything else can be returned or passed on"
         )
+    if deadline != math.inf:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
     try:
         connection.sendall(HEAD.pack(len(text), size) + text + b"".join(blobs))
+    except TimeoutError:
+        raise Late from None
     except OSError:
         raise Gone from None
+    finally:
+        connection.settimeout(None)
 
 
-def receive(
-    connection: socket.socket, deadline: float = math.inf, tick: Callable[[], None] | None = None
-) -> tuple[dict, memoryview]:
-    """Receive one frame.
+class Incoming:
+    """The frames that arrive. One that is late is read on from where it stopped.
 
     Args:
         connection: from where.
-        deadline: when to give up, on `time.monotonic`'s clock.
-        tick: called every 50 ms while nothing arrives, and between pieces; it may raise.
-
-    Raises:
-        Gone: if the connection ended.
-        Late: if the deadline passed.
-        WireError: if the frame is too large or no frame at all.
     """
-    header_size, body_size = HEAD.unpack(_read(connection, HEAD.size, deadline, tick))
-    if header_size > MAX_HEADER or body_size > MAX_BODY:
-        raise WireError("a message larger than any that may be sent")
-    text = bytes(_read(connection, header_size, deadline, tick))
-    body = _read(connection, body_size, deadline, tick)
-    try:
-        header = json.loads(text)
-    except (ValueError, RecursionError, MemoryError):
-        raise WireError("a message that cannot be read") from None
-    if not isinstance(header, dict):
-        raise WireError("a message of another form")
-    return header, body
 
+    def __init__(self, connection: socket.socket):
+        self.connection = connection
+        self._parts: list[memoryview] = []  # of a frame: its head, its header, its body
+        self._data: memoryview | None = None  # the part that is arriving
+        self._done = 0
 
-def _read(connection, size: int, deadline: float, tick) -> memoryview:
-    try:
-        data = memoryview(bytearray(size))
-    except MemoryError:
-        raise WireError("a message for which there is no memory") from None
-    done = 0
-    while done < size:
-        if tick is None and deadline == math.inf:
-            connection.settimeout(None)
-        else:
-            connection.settimeout(0.05)
+    def receive(
+        self, deadline: float = math.inf, tick: Callable[[], None] | None = None
+    ) -> tuple[dict, memoryview]:
+        """The next frame.
+
+        Args:
+            deadline: when to give up, on `time.monotonic`'s clock; a later call goes on.
+            tick: called every 50 ms while nothing arrives, and between pieces; it may raise.
+
+        Raises:
+            Gone: if the connection ended.
+            Late: if the deadline passed.
+            WireError: if the frame is too large or no frame at all.
+        """
+        if not self._parts:
+            self._parts.append(self._read(HEAD.size, deadline, tick))
+        sizes = HEAD.unpack(self._parts[0])
+        if sizes[0] > MAX_HEADER or sizes[1] > MAX_BODY:
+            raise WireError("a message larger than any that may be sent")
+        while len(self._parts) < 3:
+            self._parts.append(self._read(sizes[len(self._parts) - 1], deadline, tick))
+        (_, text, body), self._parts = self._parts, []
         try:
-            got = connection.recv_into(data[done:])
-        except TimeoutError:
-            got = None
-        except OSError:
-            raise Gone from None
-        finally:
-            if tick is not None or deadline != math.inf:
-                connection.settimeout(None)
-        if got == 0:
-            raise Gone
-        done += got or 0
-        if tick is not None:
-            tick()
-        if time.monotonic() > deadline:
-            raise Late
-    return data
+            header = json.loads(bytes(text))
+        except (ValueError, RecursionError, MemoryError):
+            raise WireError("a message that cannot be read") from None
+        if not isinstance(header, dict):
+            raise WireError("a message of another form")
+        return header, body
+
+    def _read(self, size: int, deadline: float, tick) -> memoryview:
+        if self._data is None:
+            try:
+                self._data, self._done = memoryview(bytearray(size)), 0
+            except MemoryError:
+                raise WireError("a message for which there is no memory") from None
+        hurried = tick is not None or deadline != math.inf
+        while self._done < size:
+            self.connection.settimeout(0.05 if hurried else None)
+            try:
+                got = self.connection.recv_into(self._data[self._done :])
+            except TimeoutError:
+                got = None
+            except OSError:
+                raise Gone from None
+            finally:
+                self.connection.settimeout(None)
+            if got == 0:
+                raise Gone
+            self._done += got or 0
+            if tick is not None:
+                tick()
+            if time.monotonic() > deadline:
+                raise Late
+        data, self._data = self._data, None
+        return data
+
+
+def receive(connection: socket.socket) -> tuple[dict, memoryview]:
+    """Wait for one frame, however long it takes (see :class:`Incoming`)."""
+    return Incoming(connection).receive()
 
 
 class Packer:

@@ -15,6 +15,7 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import determine_grade
 
 from grading import batch, record, sandbox
+from grading.course import Course
 from grading.execute import KeepVerdict, RunCells
 
 
@@ -22,14 +23,6 @@ def _course(root):
     folder = Folder(root)
     folder.publish(source())
     return folder
-
-
-@pytest.fixture(scope="session")
-def empty_gradebook(tmp_path_factory):
-    """nbgrader takes two seconds to make one, so most tests start from a copy."""
-    path = tmp_path_factory.mktemp("gradebook") / "gradebook.db"
-    Gradebook(f"sqlite:///{path}", "attention-position-cache").close()
-    return path
 
 
 @pytest.fixture
@@ -81,6 +74,16 @@ def _dies():
     return answers(double="import os\n\ndef double(x):\n    os._exit(0)", shout=RIGHT["shout"])
 
 
+def _tells():
+    """Prints and raises with what the tests pass; in the second task, Python itself complains."""
+    double = """def double(x):
+    print("was given", x)
+    if x != 1:
+        raise ValueError(f"cannot take {x}")
+    return 2"""
+    return answers(double=double, shout="def shout(text):\n    return text.louder()")
+
+
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
     """A batch with every kind of submission, graded once; its exit code and what it printed."""
@@ -93,6 +96,7 @@ def graded(tmp_path_factory):
     folder.hand_in("cheat", _cheat())
     folder.hand_in("warns", _warns())
     folder.hand_in("dies", _dies())
+    folder.hand_in("tells", _tells())
     folder.hand_in("cut", json.dumps(answers(**RIGHT)).encode()[:900])
     folder.hand_in("old", {**answers(), "nbformat": 3})
     folder.path("misnamed").with_name("my answers.ipynb").write_text("{}")
@@ -111,6 +115,7 @@ SCORES = {
     "cheat": ("0.0", "graded"),
     "warns": ("5.0", "graded"),
     "dies": ("3.0", "graded"),
+    "tells": ("0.0", "graded"),
     "cut": ("0.0", "zero"),
     "old": ("0.0", "zero"),
     "misnamed": ("0.0", "zero"),
@@ -173,6 +178,18 @@ def test_a_page_says_what_failed_and_hides_the_test(graded):
     # The instructor's copy holds it all.
     kept = graded.root / "autograded" / "close" / NAME / f"{NAME}.ipynb"
     assert SECRET in kept.read_text()
+
+
+def test_a_page_does_not_repeat_what_the_tests_passed(graded):
+    page = graded.page("tells")
+    assert "was given 1" not in page
+    assert "was given 7" not in page
+    assert "cannot take 7" not in page
+    assert "What your code printed here is not shown" in page
+    assert "ValueError" in page
+    assert "its message is your code&#39;s own and is not shown" in page
+    # What a library says explains, and is kept.
+    assert "has no attribute &#39;louder&#39;" in page
 
 
 def test_a_page_runs_nothing_and_asks_nobody(graded):
@@ -271,9 +288,9 @@ def test_what_cannot_be_written_down_is_graded_again(course, monkeypatch, capsys
     with monkeypatch.context() as patch:
         patch.setattr(record, "save", full)
         assert course.grade() == 1
-    assert "ada  retry: the system refused: No space left" in capsys.readouterr().out
+    assert "ada  retry: nothing more can be written (No space left" in capsys.readouterr().out
     assert course.scores() == {"ada": ("", "retry"), "bob": ("0.0", "zero")}
-    assert course.table()["ada"]["reason"] == "not graded"
+    assert "No space left on device" in course.table()["ada"]["reason"]
     assert course.grade() == 0
     assert course.scores()["ada"] == ("0.0", "zero")
 
@@ -288,13 +305,14 @@ def test_a_run_that_stopped_before_its_last_word_is_done_again(course, capsys):
     assert course.scores()["ada"] == ("0.0", "zero")
 
 
-def test_an_unforeseen_error_is_told_without_its_message():
+def test_an_unforeseen_error_is_told_without_its_message(tmp_path):
+    course = Course(tmp_path, None)
     # nbclient puts a cell's source into its messages; some of its errors count as OSError.
     for kind in (ValueError, TimeoutError):
         try:
             raise kind("def answer(): ...")
         except kind as error:
-            told = batch._explain(error)
+            told = batch._explain(error, course)
         assert kind.__name__ in told
         assert "answer" not in told
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from course_folder import NAME, RIGHT, ROOT, Folder, answers, source
 
+from grading import record
+
 WORK = {
     "full": answers(**RIGHT),
     "partial": answers(double=RIGHT["double"]),
@@ -23,12 +25,26 @@ SCORES = {"full": 5.0, "partial": 2.0, "blank": 0.0, "exits": 3.0, "slow": 2.0, 
 
 
 def _course(root: Path) -> Folder:
+    """Everybody has a score of 1 to 3 points for earlier work, and has handed in anew."""
     folder = Folder(root)
     folder.publish(source())
+    earlier = {"full": answers(shout=RIGHT["shout"]), "blank": answers(double=RIGHT["double"])}
+    for learner in SCORES:
+        folder.hand_in(learner, earlier.get(learner, answers(**RIGHT)))
+    assert _start(folder).wait(300) == 0
+    old = folder.gradebook()
+    assert not [learner for learner, score in SCORES.items() if old[learner] == score]
     for learner, notebook in WORK.items():
         folder.hand_in(learner, notebook)
     folder.hand_in("cut", b"{")
     return folder
+
+
+def _place(folder: Folder) -> Path:
+    """Where this course's runs put temporary files: so their processes are known from others'."""
+    place = folder.root / "t"
+    place.mkdir(exist_ok=True)
+    return place
 
 
 def _start(folder: Folder) -> subprocess.Popen:
@@ -38,7 +54,7 @@ def _start(folder: Folder) -> subprocess.Popen:
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": str(_place(folder))},
     )
 
 
@@ -56,6 +72,26 @@ def _below(pid: int) -> list[int]:
     return found
 
 
+def _forking(folder: Folder, *, ready: bool = False) -> list[int]:
+    """The processes of this course's runs that fork judges and learners, and those forks.
+
+    Args:
+        folder: the course.
+        ready: only when they have begun to fork: one without its run that comes so far ends anyway.
+    """
+    found, place = [], str(_place(folder)).encode()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        sockets = [word for word in words if word.startswith(place)]
+        if b"grading.nursery" in words and sockets:
+            if not ready or os.path.exists(sockets[0]):
+                found.append(int(path.parent.name))
+    return found
+
+
 def _kill(process: subprocess.Popen, what: str, chance: random.Random) -> None:
     below = _below(process.pid)
     targets = {
@@ -70,25 +106,52 @@ def _kill(process: subprocess.Popen, what: str, chance: random.Random) -> None:
             pass
 
 
+class Invariants:
+    """What holds at every moment, whatever was killed."""
+
+    def __init__(self, folder: Folder):
+        self.folder, self.progress = folder, folder.root / "progress" / NAME
+        self.verdicts = self._verdicts()
+        self.earlier = {learner: record.load(self.progress, learner) for learner in SCORES}
+
+    def _verdicts(self) -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in self.progress.glob("verdicts/*.json")}
+
+    def look(self) -> None:
+        # What was run is not run again.
+        now = self._verdicts()
+        assert {path: now.get(path) for path in self.verdicts} == self.verdicts
+        self.verdicts = now
+        # A record says that it is done only when the score of that very work is in the gradebook.
+        scores = self.folder.gradebook()
+        for learner, earlier in self.earlier.items():
+            found = record.load(self.progress, learner)
+            if found and found.status != "retry" and found.submission != earlier.submission:
+                assert scores.get(learner) == SCORES[learner], learner
+
+
 def _disturb(folder: Folder, kills: int, seed: int) -> None:
     """Start the command again and again, and kill something of it at some moment."""
+    invariants = Invariants(folder)
     chance = random.Random(seed)
     for number in range(kills):
         process = _start(folder)
         what = ("coordinator", "worker", "tree")[number % 3]
         try:
-            # Until the first code runs, and a while into the batch.
+            # Every other time from the first child on, or from when the one that forks is there.
             begin = time.monotonic()
             moment = chance.uniform(0.0, 6.0)
             started = None
             while process.poll() is None and time.monotonic() - begin < 60:
-                if started is None and _below(process.pid):
+                begun = _below(process.pid) if number % 2 else _forking(folder, ready=True)
+                if started is None and begun:
                     started = time.monotonic()
                 if started is not None and time.monotonic() - started > moment:
                     break
                 time.sleep(0.05)
             _kill(process, what, chance)
             process.wait(300)
+            invariants.look()
         finally:
             if process.poll() is None:
                 process.kill()
@@ -106,32 +169,18 @@ def _finish(folder: Folder) -> None:
     assert _start(folder).wait(300) == 0
     told = json.loads((folder.root / "reports" / f"grades-{NAME}.json").read_text())
     assert (told["run"], told["retry"], told["done"]) == (0, 0, True)
-    halves = [path for path in folder.root.rglob("*.part") if path.stat().st_size == 0]
-    assert not halves
-
-
-def _nurseries() -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"grading.nursery" in words:
-            found.append(path.parent.name)
-    return found
+    assert not list(folder.root.rglob("*.part"))
 
 
 @pytest.mark.parametrize(
     "kills", [pytest.param(5, id="five"), pytest.param(50, id="fifty", marks=pytest.mark.long)]
 )
 def test_killed_runs_lose_nothing(tmp_path, kills):
-    before = set(_nurseries())
     folder = _course(tmp_path)
     _disturb(folder, kills, seed=kills)
     _finish(folder)
     # Nothing lives on of the runs that were killed.
     end = time.monotonic() + 20
-    while set(_nurseries()) - before and time.monotonic() < end:
+    while _forking(folder) and time.monotonic() < end:
         time.sleep(0.2)
-    assert not set(_nurseries()) - before
+    assert not _forking(folder)

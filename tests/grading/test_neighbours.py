@@ -13,7 +13,7 @@ from dataclasses import asdict
 import pytest
 
 from grading import engine, seccomp
-from grading.judge import Limits
+from grading.work import Limits
 
 # Both run this; ME and YOU are words, SINCE is when both have started.
 NEIGHBOUR = """

@@ -11,7 +11,7 @@ from nbformat import NotebookNode, from_dict
 from nbgrader.utils import determine_grade
 
 from grading import engine
-from grading.judge import Limits
+from grading.work import Limits
 from tools import answers
 
 SLUGS = sorted(path.name for path in answers.BANKS.iterdir() if (path / "wrong").is_dir())
