@@ -3,9 +3,10 @@
 
 // What stands on a page and not in a book.
 const LEFT_OUT = [
-  "script", "a.headerlink", "button", "details.above-input", "div.tag_hide-cell",
+  "script", "a.headerlink", "button", "details.above-input", "div.tag_hide-cell", ".take-away",
   ".slider-figure > style", ".slider-figure label", ".slider-figure .note", ".way-in", ".toctree-wrapper",
 ].join(",");
+const LONG = 32; // lines of code that may stand on two pages
 // Attributes whose value is the name of an element, or several.
 const REFERS = ["aria-labelledby", "aria-describedby", "aria-controls", "for", "headers"];
 
@@ -21,7 +22,12 @@ async function collect(page, naming) {
   for (const details of article.querySelectorAll("details")) details.open = true;
   // a link to the page itself leads to its beginning
   article.id = naming.id(page, "");
-  for (const node of article.querySelectorAll("[id]")) node.id = naming.id(page, node.id);
+  const names = new Set([article.id]);
+  for (const node of article.querySelectorAll("[id]")) {
+    node.id = naming.id(page, node.id);
+    if (names.has(node.id)) node.removeAttribute("id"); // sphinx-proof calls every proof the same
+    names.add(node.id);
+  }
   for (const node of article.querySelectorAll("a[name]")) node.removeAttribute("name");
   for (const node of article.querySelectorAll("*")) {
     for (const attribute of REFERS) {
@@ -64,6 +70,7 @@ function opening(article, words) {
   for (const section of article.querySelectorAll("section section")) {
     if (!section.contains(map)) section.remove();
   }
+  map.nextElementSibling.remove(); // the same in words
   article.querySelector("h1").textContent = words.about;
   return article;
 }
@@ -86,16 +93,21 @@ async function assemble(book) {
   front.className = "front";
   front.innerHTML = book.front;
   const contents = document.createElement("nav");
-  contents.className = "contents";
+  contents.className = "paper-contents";
   contents.innerHTML = `<h1>${book.words.contents}</h1>`;
   body.append(front, contents);
   const styles = [];
   const headings = [];
+  let painted = "";
   let part = "";
   for (const [number, page] of book.pages.entries()) {
     const article = await collect(page.name, naming);
     if (number === 0) opening(article, book.words);
+    painted = article.paint || painted; // the same on every page that has such a figure
     article.classList.add("leaf");
+    for (const code of article.querySelectorAll("pre")) {
+      code.classList.toggle("long", code.textContent.split("\n").length > LONG);
+    }
     const title = article.querySelector("h1").textContent.trim();
     styles.push(
       `@page leaf${number} { @top-right { content: ${JSON.stringify(title)}; } }`,
@@ -125,9 +137,10 @@ async function assemble(book) {
   for (const entry of contents.querySelectorAll("li.level1")) {
     if (often(entry.querySelector("span").textContent)) entry.remove();
   }
-  document.head.insertAdjacentHTML("beforeend", `<style>${styles.join("\n")}</style>`);
+  document.head.insertAdjacentHTML("beforeend", `<style>${[painted, ...styles].join("\n")}</style>`);
   document.body.replaceWith(body);
   document.documentElement.dataset.theme = "light";
+  await Promise.all([...document.fonts].map((font) => font.load())); // formulas are set to their size
   await MathJax.typesetPromise([body]);
   await document.fonts.ready;
   await Promise.all([...document.images].map((image) => image.decode()));
@@ -165,7 +178,7 @@ function number(pages) {
 // --- the book for e-readers
 
 const PAINT = [
-  "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "opacity",
+  "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray",
   "font-size", "font-family", "font-weight", "text-anchor", "dominant-baseline", "paint-order",
 ];
 
@@ -177,9 +190,13 @@ function paint(drawing, stage) {
   const shown = all(copy.matches("svg") ? copy : copy.querySelector("svg"));
   all(drawing).forEach((node, k) => {
     const style = getComputedStyle(shown[k]);
-    const said = PAINT.map((name) => [name, style.getPropertyValue(name).replaceAll('"', "'")]);
-    node.setAttribute("style", said.map(([name, value]) => `${name}:${value}`).join(";"));
+    const around = k ? getComputedStyle(shown[k].parentElement) : null; // what is inherited
+    const said = PAINT.map((name) => [name, style.getPropertyValue(name)])
+      .filter(([name, value]) => value !== around?.getPropertyValue(name))
+      .map(([name, value]) => `${name}:${value.replaceAll('"', "'")}`);
+    if (style.opacity !== "1") said.push(`opacity:${style.opacity}`);
     node.removeAttribute("class");
+    if (said.length) node.setAttribute("style", said.join(";"));
   });
   stage.replaceChildren();
 }
@@ -236,7 +253,18 @@ async function leaves(book) {
         break;
       }
     }
-    for (const drawing of article.querySelectorAll("svg")) paint(drawing, stage);
+    for (const drawing of article.querySelectorAll("svg")) {
+      paint(drawing, stage);
+      if (drawing.getAttribute("role") === "group") drawing.removeAttribute("role"); // XHTML's list is short
+      for (const path of drawing.querySelectorAll("path")) {
+        if (!path.getAttribute("d")) path.remove(); // drawn in other frames only
+      }
+      for (const link of drawing.querySelectorAll("a")) {
+        const title = document.createElementNS(drawing.namespaceURI, "title");
+        title.textContent = [...link.querySelectorAll("tspan")].map((node) => node.textContent).join(" ");
+        link.prepend(title);
+      }
+    }
     for (const image of article.querySelectorAll("img")) {
       images.add(new URL(image.src).pathname);
       image.setAttribute("src", `images/${image.src.split("/").pop()}`);

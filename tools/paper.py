@@ -11,6 +11,7 @@ without what only a screen can use. A figure to play with shows its first frame.
   The same bytes come out of the same pages.
 """
 
+import base64
 import re
 import shutil
 import sys
@@ -22,9 +23,9 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pikepdf
 import yaml
 from playwright.sync_api import Page, sync_playwright
-from pypdf import PdfReader, PdfWriter
 
 from tools.take_away import write_archive
 
@@ -32,7 +33,12 @@ HERE = Path(__file__).resolve().parent
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 REMEDY = "there is no Chromium: install it (Debian, Ubuntu: apt-get install chromium)"
 MINUTES = 10  # that one step may take on a slow machine
-WIDTH = (210 - 2 * 22) / 25.4 * 96  # of the text on paper, in CSS pixels (paper.css)
+WIDTH = (210 - 2 * 24) / 25.4 * 96  # of the text on paper, in CSS pixels (paper.css)
+SCRIPTS = {  # what each font file of tools/fonts has
+    "latin": "U+0000-00FF, U+0131, U+0152-0153, U+02C6, U+02DA, U+02DC, U+2000-206F, U+2212",
+    "latin-ext": "U+0100-0130, U+0132-0151, U+0154-02C5",
+    "greek": "U+0370-03FF",
+}
 WORDS = {
     "about": "About this book",
     "contents": "Contents",
@@ -122,20 +128,25 @@ def write_pdf(root: Path, path: Path) -> None:
     """Print the whole book.
 
     Raises:
-        RuntimeError: if a formula fails, or a link within the book leads nowhere.
+        RuntimeError: if a formula fails, a link within the book leads nowhere, or the contents
+            give a wrong page.
     """
     book = described(root)
     with tab(root, with_formulas(book["pages"])) as page, TemporaryDirectory() as scratch:
+        page.emulate_media(media="print")
+        page.add_style_tag(content=fonts() + (HERE / "paper.css").read_text(encoding="utf-8"))
         found = page.evaluate("book => assemble(book)", book)
         if found["failed"] or found["broken"]:
             raise RuntimeError(f"formulas {found['failed']}, links {found['broken']}")
-        page.add_style_tag(path=HERE / "paper.css")
-        page.emulate_media(media="print")
         page.evaluate("width => fit(width)", WIDTH)
         draft = Path(scratch) / "draft.pdf"
         print_to(page, draft)
-        page.evaluate("pages => number(pages)", starts(draft, found["targets"]))
+        numbers = starts(draft, found["targets"])
+        page.evaluate("pages => number(pages)", numbers)
         print_to(page, draft)
+        if (now := starts(draft, found["targets"])) != numbers:
+            moved = [name for name in numbers if numbers[name] != now[name]]
+            raise RuntimeError(f"the contents changed where chapters begin: {moved}")
         finish(draft, path, book)
 
 
@@ -143,29 +154,49 @@ def print_to(page: Page, path: Path) -> None:
     page.pdf(path=path, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
 
 
-def starts(path: Path, targets: list[str]) -> dict[str, int]:
-    """The page on which each target stands, counted from 1."""
-    reader = PdfReader(path)
+def fonts() -> str:
+    """The faces of the text, as a style sheet that needs no other file."""
+    faces = []
+    for path in sorted((HERE / "fonts").glob("*.woff2")):
+        _, script, weight, style = path.stem.rsplit("-", 3)
+        script = "latin-ext" if script == "ext" else script
+        data = base64.b64encode(path.read_bytes()).decode()
+        faces.append(
+            f'@font-face {{ font-family: "Source Serif 4"; font-weight: {weight}; '
+            f'font-style: {style}; src: url("data:font/woff2;base64,{data}"); '
+            f"unicode-range: {SCRIPTS[script]}; }}\n"
+        )
+    return "".join(faces)
+
+
+def places(pdf: pikepdf.Pdf) -> dict[str, int]:
+    """The page on which each named place stands, counted from 1."""
+    numbers = {page.objgen: number for number, page in enumerate(pdf.pages, 1)}
+    named = pdf.Root.Names.Dests if "/Names" in pdf.Root else pdf.Root.Dests
+    entries = pikepdf.NameTree(named).items() if "/Names" in pdf.Root else named.items()
     found = {}
-    for name, destination in reader.named_destinations.items():
-        number = reader.get_destination_page_number(destination)
-        if number is not None:
-            found[name.removeprefix("/")] = number + 1
-    missing = [target for target in targets if target not in found]
-    if missing:
-        raise RuntimeError(f"the printed book has no place named {missing}")
+    for name, target in entries:
+        target = target.D if isinstance(target, pikepdf.Dictionary) else target
+        found[name.removeprefix("/")] = numbers[target[0].objgen]
+    return found
+
+
+def starts(path: Path, targets: list[str]) -> dict[str, int]:
+    """The page on which each target of the contents stands."""
+    with pikepdf.open(path) as pdf:
+        found = places(pdf)
+    if missing := set(targets) - found.keys():
+        raise RuntimeError(f"the printed book has no place named {sorted(missing)}")
     return {target: found[target] for target in targets}
 
 
 def finish(draft: Path, path: Path, book: dict) -> None:
-    """Say in the file what it is, and keep equal objects once."""
-    writer = PdfWriter(clone_from=draft)
-    writer.add_metadata(
-        {"/Title": book["title"], "/Subject": book["subtitle"], "/Creator": "", "/Producer": ""}
-    )
-    writer.compress_identical_objects()
-    with open(path, "wb") as file:
-        writer.write(file)
+    """Say in the file what it is, and pack it."""
+    with pikepdf.open(draft) as pdf:
+        pdf.docinfo["/Title"] = book["title"]
+        pdf.docinfo["/Subject"] = book["subtitle"]
+        pdf.Root.ViewerPreferences = pikepdf.Dictionary(DisplayDocTitle=True)
+        pdf.save(path, object_stream_mode=pikepdf.ObjectStreamMode.generate)
 
 
 # --- EPUB
@@ -238,7 +269,10 @@ def write_epub(root: Path, path: Path) -> None:
     for leaf in found["leaves"]:
         inside[leaf["file"]] = LEAF.format(title=escape(leaf["title"]), body=leaf["xhtml"]).encode()
     for name in sorted(found["images"]):
-        inside[f"images/{Path(name).name}"] = (site / name.lstrip("/")).read_bytes()
+        image = (site / name.lstrip("/")).read_bytes()
+        if name.endswith(".svg"):
+            image = plain(image)
+        inside[f"images/{Path(name).name}"] = image
     properties = {"nav.xhtml": "nav"}
     for leaf in found["leaves"]:
         kinds = {"mathml": leaf["formulas"], "svg": leaf["drawings"]}
@@ -254,6 +288,14 @@ def write_epub(root: Path, path: Path) -> None:
     contents["EPUB/book.opf"] = package.encode()
     contents |= {f"EPUB/{name}": content for name, content in inside.items()}
     write_archive(path, contents, stored=("mimetype",))
+
+
+def plain(drawing: bytes) -> bytes:
+    """A drawing of matplotlib as EPUB wants it: no document type, which names files elsewhere, and
+    every path with a line, also that of a blank.
+    """
+    drawing = re.sub(rb"<!DOCTYPE[^>]*>\s*", b"", drawing)
+    return re.sub(rb"<path(?![^>]*\sd=)", b'<path d=""', drawing)
 
 
 def spine(names) -> list[str]:

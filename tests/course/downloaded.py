@@ -70,7 +70,7 @@ def run_downloaded(notebook: Path, wheel: Path, folder: Path) -> dict[str, Path]
     offline = OFFLINE if shutil.which(OFFLINE[0]) else ()
     command = [*offline, sys.executable, "-c", RUN, notebook.name, WHERE]
     said = _run(command, folder, {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"})
-    found = json.loads(said.splitlines()[-1])
+    found = json.loads(said.strip().splitlines()[-1])
     return {name: Path(place) for name, place in found.items() if place}
 
 
