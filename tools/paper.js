@@ -6,7 +6,7 @@ const LEFT_OUT = [
   "script", "a.headerlink", "button", "details.above-input", "div.tag_hide-cell", ".take-away",
   ".slider-figure > style", ".slider-figure label", ".slider-figure .note", ".way-in", ".toctree-wrapper",
 ].join(",");
-const LONG = 32; // lines of code that may stand on two pages
+const LONG = 16; // lines of code that may stand on two pages
 // Attributes whose value is the name of an element, or several.
 const REFERS = ["aria-labelledby", "aria-describedby", "aria-controls", "for", "headers"];
 

@@ -4,7 +4,7 @@ window.addEventListener("beforeprint", () => {
   document.documentElement.dataset.before = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
   for (const code of document.querySelectorAll(".bd-article pre")) {
-    code.classList.toggle("long", code.textContent.split("\n").length > 32);
+    code.classList.toggle("long", code.textContent.split("\n").length > 16);
   }
 });
 window.addEventListener("afterprint", () => {
