@@ -133,9 +133,21 @@ def test_a_printed_page_is_the_text_alone(visit):
                 const article = document.querySelector('article.bd-article');
                 return {
                     screen: shown('.bd-sidebar-primary, .bd-sidebar-secondary, footer, ' +
-                        '.bd-header-article, .headerlink, .copybtn, .slider-figure input'),
+                        '.bd-header-article, .headerlink, .copybtn, .slider-figure input, ' +
+                        '#jb-print-docs-body'),
                     pictures: shown('.slider-figure svg').length,
                     title: shown('article h1').length,
+                    whole: [...article.querySelectorAll('.cell_input')].filter(cell =>
+                        getComputedStyle(cell.querySelector('pre')).breakInside === 'avoid').length,
+                    torn: [...article.querySelectorAll('pre.long')].filter(code => {
+                        for (let node = code; node !== article; node = node.parentElement) {
+                            const style = getComputedStyle(node);
+                            if (style.breakInside !== 'auto') return false;
+                            if (style.display === 'flex') return false;
+                        }
+                        return true;
+                    }).length,
+                    long: article.querySelectorAll('pre.long').length,
                     share: article.getBoundingClientRect().width / innerWidth,
                     theme: document.documentElement.dataset.theme,
                 };
@@ -147,6 +159,8 @@ def test_a_printed_page_is_the_text_alone(visit):
     assert seen["screen"] == []
     assert seen["pictures"] >= 2
     assert seen["title"] == 1
+    assert seen["whole"] > 5  # short code stays on one sheet
+    assert seen["torn"] == seen["long"] > 5  # and long code need not
     assert seen["share"] > 0.95
     assert seen["theme"] == "light"
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
