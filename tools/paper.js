@@ -140,6 +140,9 @@ async function assemble(book) {
   document.head.insertAdjacentHTML("beforeend", `<style>${[painted, ...styles].join("\n")}</style>`);
   document.body.replaceWith(body);
   document.documentElement.dataset.theme = "light";
+  for (const math of contents.querySelectorAll(".math")) {
+    math.dataset.tex = math.textContent.replace(/\\[()]|[{}]/g, "").replace(/\\(\w+)/g, "$1 ");
+  }
   await Promise.all([...document.fonts].map((font) => font.load())); // formulas are set to their size
   await MathJax.typesetPromise([body]);
   await document.fonts.ready;
@@ -147,7 +150,11 @@ async function assemble(book) {
   return {
     failed: [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map((node) => node.textContent),
     formulas: document.querySelectorAll("mjx-container").length,
-    targets: [...contents.querySelectorAll("b[data-of]")].map((node) => node.dataset.of),
+    contents: [...contents.querySelectorAll("b[data-of]")].map((node) => ({
+      id: node.dataset.of,
+      level: node.closest("li").className === "level0" ? 0 : 1,
+      title: words(node.previousSibling),
+    })),
     broken: [...document.querySelectorAll('a[href^="#"]')]
       .map((link) => link.getAttribute("href"))
       .filter((href) => !document.getElementById(href.slice(1))),
@@ -168,6 +175,13 @@ function fit(width) {
   }
   document.body.style.width = "";
   return made;
+}
+
+/** What a heading says, its formulas as in TeX without marks. */
+function words(heading) {
+  const copy = heading.cloneNode(true);
+  for (const math of copy.querySelectorAll(".math")) math.textContent = math.dataset.tex;
+  return copy.textContent.trim().replace(/\s+/g, " ");
 }
 
 /** Page numbers into the contents. */

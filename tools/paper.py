@@ -141,17 +141,18 @@ def write_pdf(root: Path, path: Path) -> None:
         page.evaluate("width => fit(width)", WIDTH)
         draft = Path(scratch) / "draft.pdf"
         print_to(page, draft)
-        numbers = starts(draft, found["targets"])
+        targets = [entry["id"] for entry in found["contents"]]
+        numbers = starts(draft, targets)
         page.evaluate("pages => number(pages)", numbers)
         print_to(page, draft)
-        if (now := starts(draft, found["targets"])) != numbers:
+        if (now := starts(draft, targets)) != numbers:
             moved = [name for name in numbers if numbers[name] != now[name]]
             raise RuntimeError(f"the contents changed where chapters begin: {moved}")
-        finish(draft, path, book)
+        finish(draft, path, book, found["contents"])
 
 
 def print_to(page: Page, path: Path) -> None:
-    page.pdf(path=path, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
+    page.pdf(path=path, prefer_css_page_size=True, print_background=True, tagged=True)
 
 
 def fonts() -> str:
@@ -190,9 +191,18 @@ def starts(path: Path, targets: list[str]) -> dict[str, int]:
     return {target: found[target] for target in targets}
 
 
-def finish(draft: Path, path: Path, book: dict) -> None:
-    """Say in the file what it is, and pack it."""
+def finish(draft: Path, path: Path, book: dict, contents: list[dict]) -> None:
+    """Say in the file what it is, give it bookmarks, and pack it.
+
+    Chromium would make the bookmarks of all headings, and writes the words of most of them twice.
+    """
     with pikepdf.open(draft) as pdf:
+        numbers = places(pdf)
+        with pdf.open_outline() as outline:
+            for entry in contents:
+                mark = pikepdf.OutlineItem(entry["title"], numbers[entry["id"]] - 1)
+                mark.is_closed = True
+                (outline.root[-1].children if entry["level"] else outline.root).append(mark)
         pdf.docinfo["/Title"] = book["title"]
         pdf.docinfo["/Subject"] = book["subtitle"]
         pdf.Root.ViewerPreferences = pikepdf.Dictionary(DisplayDocTitle=True)
