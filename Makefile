@@ -7,8 +7,8 @@ PORT ?= 8000
 ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
-.PHONY: help serve book lab test test-long lint library course nbval answers grading browser links \
-        exercises grade bench results lock clean
+.PHONY: help serve book take-away zip pdf epub start lab check test test-long lint library course nbval answers grading browser \
+        links exercises learner-tree grade hub bench results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -20,6 +20,14 @@ serve: .env-book  ## build the book and serve it on localhost (PORT=8000, WEIGHT
 
 book: .env-book  ## build the book into _build/html, strictly
 	@$(PY) -m tools.book
+
+take-away: .env-paper  ## all exercises as zip, the book as PDF and EPUB: on the site's first page
+	@$(PY) -m tools.take_away
+zip pdf epub: .env-paper
+	@$(PY) -m tools.take_away $@
+zip:  ## all exercises as one file, in _build/take-away
+pdf:  ## the book as PDF, in _build/take-away (wants Chromium)
+epub:  ## the book as EPUB, in _build/take-away (wants Chromium)
 
 # --- work
 lab: .env-lab  ## open JupyterLab on the exercises, with nbgrader's Validate button
@@ -69,12 +77,14 @@ clean:  ## remove what was built (not .venv, not people's work)
 	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
 
 # The environment: a call that finds everything installed returns at once.
-.PHONY: .env-book .env-lab .env-grade .env-all
+.PHONY: .env-book .env-paper .env-lab .env-grade .env-all
 .env-book:
 	@$(PYTHON) tools/env.py book $(if $(WEIGHTS),pretrained)
+.env-paper:
+	@$(PYTHON) tools/env.py book paper
 .env-lab:
 	@$(PYTHON) tools/env.py lab
 .env-grade:
 	@$(PYTHON) tools/env.py grade
 .env-all:
-	@$(PYTHON) tools/env.py book lab grade cluster pretrained dev
+	@$(PYTHON) tools/env.py book lab grade cluster pretrained paper dev

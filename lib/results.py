@@ -2,7 +2,8 @@
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
 that measures). A page draws from it, and says when and where it was made: those of
-chapters 07, 08, 10 and 12, and of the misconceptions.
+chapters 07, 08, 10 and 12, and of the misconceptions. A wheel has the records in itself, as they
+were when it was built.
 
 A record of a training grid holds ``arms``: a list with, for each run, its ``arm`` (the settings),
 its ``result`` and its ``opening`` (the result after a few steps, which tests compute again).
@@ -55,7 +56,10 @@ __all__ = [
     "names",
 ]
 
-FOLDER = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
+PACKAGE = Path(__file__).resolve().parent
+# A wheel has the records beside its modules (pyproject.toml), the repository elsewhere.
+PACKED = PACKAGE / "records"
+FOLDER = PACKED if PACKED.is_dir() else PACKAGE.parent / "benchmarks" / "results"
 DECODING = (
     "device",
     "device_type",

@@ -11,6 +11,8 @@ Two steps, each of which does again only what changed:
    not read again, and would not warn again: so a build that does not follow a successful one, or
    whose settings changed, starts from nothing (``_build/.book.json`` records the last success).
 
+What readers take away (`tools.take_away`) is made between the two, and put into the site at last.
+
 A chapter that fails is not cached: every later build runs it, and fails, until it is mended.
 """
 
@@ -42,6 +44,7 @@ from jupyter_cache.base import CacheBundleIn
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
+from tools import take_away
 from tools.imports import closure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -280,6 +283,7 @@ def execute_chapters(root: Path, limit: float) -> bool:
 def settings_key(root: Path) -> str:
     """A hash of all that shapes every page: settings, contents, theme, bibliography, versions."""
     files = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock")]
+    files += [path for path in [root / "pyproject.toml"] if path.is_file()]  # names the wheel
     files += sorted(
         path
         for path in (root / "book").rglob("*")
@@ -344,8 +348,12 @@ def build(root: Path) -> bool:
         success.unlink(missing_ok=True)  # until this build has succeeded, there is none to follow
         config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
         limit = float(config["execute"]["timeout"])
-        if not (execute_chapters(root, limit) and build_pages(root, last)):
+        if not execute_chapters(root, limit):
             return False
+        take_away.prepare(root)  # pages link to what is there
+        if not build_pages(root, last):
+            return False
+        take_away.place(root)
         success.write_text(json.dumps(state(root)))
     say(f"ready in {time.monotonic() - start:.1f} s: _build/html/index.html")
     return True

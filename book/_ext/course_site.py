@@ -7,6 +7,8 @@
 - sphinx-thebe, which loads code from a third party, is taken out.
 - Markup of other packages that screen readers cannot use is mended.
 - Binder and Colab buttons wait until ``repository.url`` is set.
+- The menu of downloads offers the chapter's exercise and the wheel of `lib`, where they were made
+  (``_build/take-away``), and the exercise's name in the text is a link to it.
 - The start page at the root is a redirect that says where it leads.
 """
 
@@ -15,10 +17,13 @@ import re
 from pathlib import Path
 
 import nbformat
+from docutils import nodes
 from jupyter_cache import get_cache
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
 
 START = """<!DOCTYPE html>
 <html lang="en">
@@ -103,6 +108,72 @@ def accessible(app, pagename, templatename, context, doctree) -> None:
         context["body"] = CAPTIONED.sub(named, context["body"])
 
 
+def made(app: Sphinx) -> Path:
+    """The folder of what readers take away; `tools.book` fills it before the pages."""
+    return Path(app.outdir).parent / "take-away"
+
+
+def exercise(app: Sphinx, name: str) -> str | None:
+    """The address of an exercise on the site, if there is one of that name."""
+    path = f"exercises/{name}.ipynb"
+    return f"_downloads/{path}" if (made(app) / path).is_file() else None
+
+
+def more_downloads(app, pagename, templatename, context, doctree) -> None:
+    """Say what each download is, and offer what belongs to the chapter."""
+    buttons = context.get("header_buttons", ())
+    groups = [each for each in buttons if each["label"] == "download-buttons"]
+    if not groups:
+        return
+    buttons = groups[0]["buttons"]
+    source = Path(app.env.doc2path(pagename))
+    if source.suffix == ".ipynb":
+        found = {"download-exercise-button": ("Exercise (.ipynb)", exercise(app, source.stem))}
+        text = source.read_text(encoding="utf-8")
+        for wheel in made(app).glob("*.whl"):
+            if wheel.name in text:  # the page's first note asks for it
+                found["download-wheel-button"] = ("lib (.whl)", f"_downloads/{wheel.name}")
+        words = {"download-source-button": "Notebook (.ipynb)", "download-pdf-button": "Print"}
+        for button in buttons:
+            button["text"] = words.get(button["label"], button["text"])
+        buttons[1:1] = [
+            {
+                "type": "link",
+                "url": context["pathto"](address, 1),
+                "text": words,
+                "tooltip": f"Download {words}",
+                "icon": "fas fa-file",
+                "label": label,
+            }
+            for label, (words, address) in found.items()
+            if address
+        ]
+
+
+class LinkExercises(SphinxPostTransform):
+    """Where a page names an exercise's file, link it."""
+
+    default_priority = 6
+    builders = ("html",)
+
+    def run(self, **options) -> None:
+        for literal in list(self.document.findall(nodes.literal)):
+            found = re.fullmatch(r"exercises/([\w-]+)/\1\.ipynb", literal.astext())
+            address = found and exercise(self.app, found[1])
+            if address and not isinstance(literal.parent, nodes.reference):
+                up = "../" * self.env.docname.count("/")
+                link = nodes.reference("", "", refuri=up + address, internal=True)
+                literal.replace_self(link)
+                link += literal
+
+
+class TakeAway(SphinxDirective):
+    """Where `tools.take_away` lists what can be downloaded as a whole."""
+
+    def run(self) -> list[nodes.Node]:
+        return [nodes.raw("", "<!-- take-away --><!-- /take-away -->", format="html")]
+
+
 def write_start(app: Sphinx, error: Exception | None) -> None:
     """Replace the bare redirect that sphinx-external-toc writes."""
     root = app.config.root_doc
@@ -123,5 +194,8 @@ def setup(app: Sphinx) -> dict:
     app.connect("config-inited", without_repository)
     app.connect("env-get-outdated", outdated)
     app.connect("html-page-context", accessible)
+    app.connect("html-page-context", more_downloads, priority=600)  # after the theme's buttons
+    app.add_directive("take-away", TakeAway)
+    app.add_post_transform(LinkExercises)
     app.connect("build-finished", write_start, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

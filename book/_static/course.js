@@ -1,4 +1,15 @@
 // A formula wider than its place scrolls inside itself. Then the keyboard must be able to reach it.
+// On paper a page is light, and a long piece of code may stand on two sheets.
+window.addEventListener("beforeprint", () => {
+  document.documentElement.dataset.before = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  for (const code of document.querySelectorAll(".bd-article pre")) {
+    code.classList.toggle("long", code.textContent.split("\n").length > 16);
+  }
+});
+window.addEventListener("afterprint", () => {
+  document.documentElement.dataset.theme = document.documentElement.dataset.before;
+});
 window.addEventListener("load", () => {
   const reachable = () => {
     for (const formula of document.querySelectorAll('mjx-container[display="true"]')) {

@@ -205,25 +205,39 @@ def test_launch_addresses(name):
     }
 
 
-@pytest.mark.long
-def test_a_site_with_addresses_has_launch_buttons_and_a_sitemap(tmp_path):
-    """Build for real, with a repository and an address set, and without."""
+def small_site(folder) -> list[str]:
+    """Write a book of two pages with this site's settings; return the command that builds it."""
     for name in ("_config.yml", "requirements.lock"):
-        shutil.copy(ROOT / name, tmp_path)
+        shutil.copy(ROOT / name, folder)
     for name in ("_ext", "_templates", "_static"):
-        shutil.copytree(BOOK / name, tmp_path / "book" / name)
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "book" / "references.bib").write_text("")
-    (tmp_path / "book" / "index.md").write_text("# Start\n\nWords of the start page.\n")
-    (tmp_path / "_toc.yml").write_text(
+        shutil.copytree(BOOK / name, folder / "book" / name)
+    (folder / "lib").mkdir()
+    (folder / "book" / "references.bib").write_text("")
+    (folder / "book" / "index.md").write_text("# Start\n\nWords of the start page.\n")
+    (folder / "_toc.yml").write_text(
         "format: jb-book\nroot: book/index\nchapters:\n- file: book/01-one\n"
     )
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_markdown_cell("# One\n\nText.", id="title")],
         metadata={"kernelspec": {"name": "python3", "display_name": "p", "language": "python"}},
     )
-    nbformat.write(notebook, tmp_path / "book" / "01-one.ipynb")
-    command = [sys.executable, "-m", "tools.book", "--root", str(tmp_path)]
+    nbformat.write(notebook, folder / "book" / "01-one.ipynb")
+    return [sys.executable, "-m", "tools.book", "--root", str(folder)]
+
+
+def give_addresses(folder) -> dict:
+    """Set repository and address, as for a published site; return the settings."""
+    settings = config()
+    settings["repository"]["url"] = REPOSITORY
+    settings["html"]["baseurl"] = "https://example.org/course/"
+    (folder / "_config.yml").write_text(yaml.safe_dump(settings))
+    return settings
+
+
+@pytest.mark.long
+def test_a_site_with_addresses_has_launch_buttons_and_a_sitemap(tmp_path):
+    """Build for real, with a repository and an address set, and without."""
+    command = small_site(tmp_path)
     page = tmp_path / "_build" / "html" / "book" / "01-one.html"
 
     subprocess.run(command, cwd=ROOT, check=True)
@@ -232,10 +246,7 @@ def test_a_site_with_addresses_has_launch_buttons_and_a_sitemap(tmp_path):
     assert "colab" not in text
     assert not (tmp_path / "_build" / "html" / "sitemap.xml").exists()
 
-    settings = config()
-    settings["repository"]["url"] = REPOSITORY
-    settings["html"]["baseurl"] = "https://example.org/course/"
-    (tmp_path / "_config.yml").write_text(yaml.safe_dump(settings))
+    settings = give_addresses(tmp_path)
     subprocess.run(command, cwd=ROOT, check=True)
     text = page.read_text()
     assert f'href="{BINDER.format(name="01-one")}"' in text

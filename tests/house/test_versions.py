@@ -1,6 +1,8 @@
 """The places that name a version agree."""
 
+import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -10,7 +12,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-CONDA_NAMES = {"pytorch": "torch"}  # conda's name → PyPI's
+# conda's name → PyPI's
+CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "matplotlib-base": "matplotlib"}
 
 
 def lock() -> dict[str, str]:
@@ -58,6 +61,31 @@ def test_environment_yml_installs_every_extra_under_the_lock():
     assert "--constraint requirements.lock" in through_pip
     extras = ",".join(PYPROJECT["project"]["optional-dependencies"])
     assert f"--editable .[{extras}]" in through_pip
+
+
+def test_binder_has_the_locked_versions_of_what_lib_needs():
+    listed = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text())["dependencies"]
+    pins = {CONDA_NAMES.get(name, name): pin for name, pin in (item.split("=") for item in listed)}
+    assert PYPROJECT["project"]["requires-python"] == f">={pins.pop('python')}"
+    assert pins == {name: lock()[name] for name in pins}
+    assert {Requirement(text).name for text in PYPROJECT["project"]["dependencies"]} <= set(pins)
+    assert "ipykernel" in pins
+
+
+def test_binder_removes_nothing_outside_binder(tmp_path):
+    """The script that hides solutions there must do no harm where somebody runs it by hand."""
+    script = (ROOT / "binder" / "postBuild").read_text().replace("python -m pip", "true")
+    for name in ("solutions", "tests/answers", ".git", "book"):
+        (tmp_path / name).mkdir(parents=True)
+
+    def left(**environment):
+        subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment, check=True)
+        return {path.name for path in (*tmp_path.iterdir(), *(tmp_path / "tests").iterdir())}
+
+    assert left() == {"solutions", "tests", "answers", ".git", "book"}
+    assert left(REPO_DIR="/elsewhere") == {"solutions", "tests", "answers", ".git", "book"}
+    assert left(REPO_DIR=str(tmp_path)) == {"tests", "book"}
+    assert os.access(ROOT / "binder" / "postBuild", os.X_OK)
 
 
 def test_one_version_of_the_course():

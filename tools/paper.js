@@ -1,0 +1,312 @@
+// Makes a book of the built pages, inside Chromium (tools/paper.py): they are fetched, cleaned of what
+// only a screen can use, and their links are turned into links within the book.
+
+// What stands on a page and not in a book.
+const LEFT_OUT = [
+  "script", "a.headerlink", "button", "details.above-input", "div.tag_hide-cell", ".take-away",
+  ".slider-figure > style", ".slider-figure label", ".slider-figure .note", ".way-in", ".toctree-wrapper",
+].join(",");
+const LONG = 16; // lines of code that may stand on two pages
+// Attributes whose value is the name of an element, or several.
+const REFERS = ["aria-labelledby", "aria-describedby", "aria-controls", "for", "headers"];
+
+const prefix = (page) => page.replace(/^book\//, "").replaceAll("/", "-");
+
+/** One built page as an article: cleaned, with names and links made by `naming` (see below). */
+async function collect(page, naming) {
+  const address = new URL(`/${page}.html`, location.origin);
+  const source = new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
+  const article = document.importNode(source.querySelector("article.bd-article"), true);
+  article.paint = [...article.querySelectorAll(".slider-figure > style")].map((node) => node.textContent).join("\n");
+  for (const node of article.querySelectorAll(LEFT_OUT)) node.remove();
+  for (const details of article.querySelectorAll("details")) details.open = true;
+  // a link to the page itself leads to its beginning
+  article.id = naming.id(page, "");
+  const names = new Set([article.id]);
+  for (const node of article.querySelectorAll("[id]")) {
+    node.id = naming.id(page, node.id);
+    if (names.has(node.id)) node.removeAttribute("id"); // sphinx-proof calls every proof the same
+    names.add(node.id);
+  }
+  for (const node of article.querySelectorAll("a[name]")) node.removeAttribute("name");
+  for (const node of article.querySelectorAll("*")) {
+    for (const attribute of REFERS) {
+      const value = node.getAttribute(attribute);
+      if (value) node.setAttribute(attribute, value.split(/\s+/).map((id) => naming.id(page, id)).join(" "));
+    }
+    for (const attribute of node.attributes) {
+      if (attribute.value.includes("url(#")) {
+        attribute.value = attribute.value.replace(/url\(#([^)]+)\)/g, (_, id) => `url(#${naming.id(page, id)})`);
+      }
+    }
+  }
+  for (const image of article.querySelectorAll("img")) {
+    image.src = new URL(image.getAttribute("src"), address).href;
+    image.removeAttribute("loading");
+  }
+  for (const link of article.querySelectorAll("a[href]")) {
+    const target = new URL(link.getAttribute("href"), address);
+    if (target.origin !== location.origin) continue;
+    const name = decodeURIComponent(target.pathname).slice(1).replace(/\.html$/, "");
+    const within = naming.href(page, name, decodeURIComponent(target.hash).slice(1));
+    const elsewhere = naming.site && new URL(target.pathname.slice(1) + target.hash, naming.site).href;
+    if (within ?? elsewhere) {
+      link.setAttribute("href", within ?? elsewhere);
+      link.removeAttribute("target");
+    } else {
+      link.replaceWith(...link.childNodes); // nothing in the book, and no site to lead to
+    }
+  }
+  for (const figure of article.querySelectorAll(".slider-figure")) {
+    figure.removeAttribute("role");
+    figure.insertAdjacentHTML("beforeend", `<p class="only-book">${naming.words.figure}</p>`);
+  }
+  return article;
+}
+
+/** The part of the first page that a book needs: its introduction and the map. */
+function opening(article, words) {
+  const map = article.querySelector("svg.course-map");
+  for (const section of article.querySelectorAll("section section")) {
+    if (!section.contains(map)) section.remove();
+  }
+  map.nextElementSibling.remove(); // the same in words
+  article.querySelector("h1").textContent = words.about;
+  return article;
+}
+
+/** The headings of a page's sections. */
+const sections = (article) => article.querySelectorAll("article > section > section > h2");
+
+/** Everything as one document, in this page, for print. */
+async function assemble(book) {
+  const known = new Set(book.pages.map((page) => page.name));
+  const naming = {
+    words: book.words,
+    site: book.site,
+    id: (page, id) => `${prefix(page)}--${id || "top"}`,
+    href: (page, name, id) => (known.has(name) ? `#${naming.id(name, id)}` : null),
+  };
+  const body = document.createElement("body");
+  body.className = "paper";
+  const front = document.createElement("header");
+  front.className = "front";
+  front.innerHTML = book.front;
+  const contents = document.createElement("nav");
+  contents.className = "paper-contents";
+  contents.innerHTML = `<h1>${book.words.contents}</h1>`;
+  body.append(front, contents);
+  const styles = [];
+  const headings = [];
+  let painted = "";
+  let part = "";
+  for (const [number, page] of book.pages.entries()) {
+    const article = await collect(page.name, naming);
+    if (number === 0) opening(article, book.words);
+    painted = article.paint || painted; // the same on every page that has such a figure
+    article.classList.add("leaf");
+    for (const code of article.querySelectorAll("pre")) {
+      code.classList.toggle("long", code.textContent.split("\n").length > LONG);
+    }
+    const title = article.querySelector("h1").textContent.trim();
+    styles.push(
+      `@page leaf${number} { @top-right { content: ${JSON.stringify(title)}; } }`,
+      `#${CSS.escape(article.id)} { page: leaf${number}; }`,
+    );
+    if (page.part && page.part !== part) contents.insertAdjacentHTML("beforeend", `<h2>${page.part}</h2>`);
+    part = page.part;
+    const list = document.createElement("ol");
+    const line = (heading, level) => {
+      const name = heading.cloneNode(true);
+      const target = level ? heading.closest("section").id : article.id;
+      list.insertAdjacentHTML(
+        "beforeend",
+        `<li class="level${level}"><a href="#${target}"><span>${name.innerHTML}</span><b data-of="${target}"></b></a></li>`,
+      );
+    };
+    line(article.querySelector("h1"), 0);
+    for (const heading of page.sections ? sections(article) : []) {
+      headings.push(heading.textContent);
+      line(heading, 1);
+    }
+    contents.append(list);
+    body.append(article);
+  }
+  // what every chapter has, as "Summary", says nothing in the contents
+  const often = (name) => headings.filter((other) => other === name).length > 3;
+  for (const entry of contents.querySelectorAll("li.level1")) {
+    if (often(entry.querySelector("span").textContent)) entry.remove();
+  }
+  document.head.insertAdjacentHTML("beforeend", `<style>${[painted, ...styles].join("\n")}</style>`);
+  document.body.replaceWith(body);
+  document.documentElement.dataset.theme = "light";
+  for (const math of contents.querySelectorAll(".math")) {
+    math.dataset.tex = math.textContent.replace(/\\[()]|[{}]/g, "").replace(/\\(\w+)/g, "$1 ");
+  }
+  await Promise.all([...document.fonts].map((font) => font.load())); // formulas are set to their size
+  await MathJax.typesetPromise([body]);
+  await document.fonts.ready;
+  await Promise.all([...document.images].map((image) => image.decode()));
+  return {
+    failed: [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map((node) => node.textContent),
+    formulas: document.querySelectorAll("mjx-container").length,
+    contents: [...contents.querySelectorAll("b[data-of]")].map((node) => ({
+      id: node.dataset.of,
+      level: node.closest("li").className === "level0" ? 0 : 1,
+      title: words(node.previousSibling),
+    })),
+    broken: [...document.querySelectorAll('a[href^="#"]')]
+      .map((link) => link.getAttribute("href"))
+      .filter((href) => !document.getElementById(href.slice(1))),
+  };
+}
+
+/** What is wider than the text is made smaller, so that paper does not cut it off. Returns how much. */
+function fit(width) {
+  const made = [];
+  document.body.style.width = `${width}px`;
+  for (const box of document.querySelectorAll(".leaf div.math, .leaf table, .leaf pre")) {
+    const inside = box.querySelector("mjx-container") ?? box;
+    const ratio = inside.scrollWidth / box.parentElement.clientWidth;
+    if (ratio <= 1.001) continue;
+    const size = parseFloat(getComputedStyle(inside).fontSize);
+    inside.style.setProperty("font-size", `${(size / ratio) * 0.99}px`, "important");
+    made.push([box.tagName, ratio, (box.textContent || "").slice(0, 60)]);
+  }
+  document.body.style.width = "";
+  return made;
+}
+
+/** What a heading says, its formulas as in TeX without marks. */
+function words(heading) {
+  const copy = heading.cloneNode(true);
+  for (const math of copy.querySelectorAll(".math")) math.textContent = math.dataset.tex;
+  return copy.textContent.trim().replace(/\s+/g, " ");
+}
+
+/** Page numbers into the contents. */
+function number(pages) {
+  for (const node of document.querySelectorAll("b[data-of]")) node.textContent = pages[node.dataset.of] ?? "";
+}
+
+// --- the book for e-readers
+
+const PAINT = [
+  "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray",
+  "font-size", "font-family", "font-weight", "text-anchor", "dominant-baseline", "paint-order",
+];
+
+/** Write into each element of a drawing how it is painted: an e-reader knows no variables. */
+function paint(drawing, stage) {
+  const all = (svg) => [svg, ...svg.querySelectorAll("*")];
+  const copy = (drawing.closest(".slider-figure") ?? drawing).cloneNode(true);
+  stage.replaceChildren(copy);
+  const shown = all(copy.matches("svg") ? copy : copy.querySelector("svg"));
+  all(drawing).forEach((node, k) => {
+    const style = getComputedStyle(shown[k]);
+    const around = k ? getComputedStyle(shown[k].parentElement) : null; // what is inherited
+    const said = PAINT.map((name) => [name, style.getPropertyValue(name)])
+      .filter(([name, value]) => value !== around?.getPropertyValue(name))
+      .map(([name, value]) => `${name}:${value.replaceAll('"', "'")}`);
+    if (style.opacity !== "1") said.push(`opacity:${style.opacity}`);
+    node.removeAttribute("class");
+    if (said.length) node.setAttribute("style", said.join(";"));
+  });
+  stage.replaceChildren();
+}
+
+/** MathJax's own attributes are no MathML, and some values neither. */
+function tidy(math) {
+  for (const node of [math, ...math.querySelectorAll("*")]) {
+    for (const attribute of [...node.attributes]) {
+      if (/^(data-|class$)/.test(attribute.name)) node.removeAttribute(attribute.name);
+    }
+    const variant = node.getAttribute("mathvariant");
+    if (variant?.startsWith("-tex-")) {
+      node.setAttribute("mathvariant", variant.includes("bold") ? "bold-script" : "script");
+    }
+  }
+  return math;
+}
+
+/** Each page as XHTML for an e-reader: formulas as MathML, drawings with their own colours. */
+async function leaves(book) {
+  const known = new Set(book.pages.map((page) => page.name));
+  const file = (page) => `${prefix(page)}.xhtml`;
+  const naming = {
+    words: book.words,
+    site: book.site,
+    id: (page, id) => id || "top",
+    href: (page, name, id) =>
+      !known.has(name) ? null : (name === page ? "" : file(name)) + (id || name === page ? `#${id || "top"}` : ""),
+  };
+  document.documentElement.dataset.theme = "light";
+  const style = document.createElement("style");
+  const stage = document.createElement("article");
+  stage.className = "bd-article";
+  document.body.replaceChildren(style, stage);
+  const made = [];
+  const images = new Set();
+  for (const [number, page] of book.pages.entries()) {
+    const article = await collect(page.name, naming);
+    style.textContent = article.paint;
+    if (number === 0) opening(article, book.words);
+    const failed = [];
+    for (const node of article.querySelectorAll(".math")) {
+      const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+      for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+        const found = /^\s*(?:\\\(([^]*)\\\)|\\\[([^]*)\\\]|\$\$([^]*)\$\$|\$([^]*)\$)\s*$/.exec(text.data);
+        if (!found) continue;
+        const display = found[2] !== undefined || found[3] !== undefined;
+        const source = found[1] ?? found[2] ?? found[3] ?? found[4];
+        const written = MathJax.tex2mml(source, { display });
+        if (written.includes("merror")) failed.push(source);
+        const math = tidy(new DOMParser().parseFromString(written, "text/xml").documentElement);
+        math.setAttribute("alttext", source.trim());
+        text.replaceWith(document.importNode(math, true));
+        break;
+      }
+    }
+    for (const drawing of article.querySelectorAll("svg")) {
+      paint(drawing, stage);
+      if (drawing.getAttribute("role") === "group") drawing.removeAttribute("role"); // XHTML's list is short
+      for (const path of drawing.querySelectorAll("path")) {
+        if (!path.getAttribute("d")) path.remove(); // drawn in other frames only
+      }
+      for (const link of drawing.querySelectorAll("a")) {
+        const title = document.createElementNS(drawing.namespaceURI, "title");
+        title.textContent = [...link.querySelectorAll("tspan")].map((node) => node.textContent).join(" ");
+        link.prepend(title);
+      }
+    }
+    for (const image of article.querySelectorAll("img")) {
+      images.add(new URL(image.src).pathname);
+      image.setAttribute("src", `images/${image.src.split("/").pop()}`);
+    }
+    for (const node of article.querySelectorAll("*")) {
+      for (const attribute of [...node.attributes]) {
+        if (/^(data-|on|target$)/.test(attribute.name)) node.removeAttribute(attribute.name);
+      }
+    }
+    const headings = [...sections(article)].map((heading) => ({
+      id: heading.closest("section").id,
+      text: heading.textContent.trim(),
+    }));
+    const section = document.implementation.createDocument("http://www.w3.org/1999/xhtml", "section", null).documentElement;
+    section.setAttribute("id", "top");
+    section.append(...[...article.childNodes].map((node) => section.ownerDocument.importNode(node, true)));
+    made.push({
+      name: page.name,
+      file: file(page.name),
+      part: page.part,
+      title: article.querySelector("h1").textContent.trim(),
+      headings,
+      formulas: article.querySelectorAll("math").length,
+      drawings: article.querySelectorAll("svg").length,
+      wanted: article.querySelectorAll(".math").length,
+      failed,
+      xhtml: new XMLSerializer().serializeToString(section),
+    });
+  }
+  return { leaves: made, images: [...images] };
+}

@@ -1,0 +1,343 @@
+"""The built book as PDF and as EPUB, made by the Chromium that is installed.
+
+Both come from the pages in ``_build/html``, with their numbers, labels and pictures, so neither
+runs or numbers anything a second time. ``paper.js`` gathers the pages in one tab of Chromium,
+without what only a screen can use. A figure to play with shows its first frame.
+
+- **PDF**: MathJax sets the formulas as on the site, Chromium prints with the style sheet that a
+  single printed page has too (``course.css``) and that of a whole book (``paper.css``). It prints
+  twice: the first time to learn on which page each chapter begins.
+- **EPUB** 3: formulas are MathML, written by the same MathJax, with their TeX as alternative text.
+  The same bytes come out of the same pages.
+"""
+
+import base64
+import re
+import shutil
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pikepdf
+import yaml
+from playwright.sync_api import Page, sync_playwright
+
+from tools.take_away import write_archive
+
+HERE = Path(__file__).resolve().parent
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+REMEDY = "there is no Chromium: install it (Debian, Ubuntu: apt-get install chromium)"
+MINUTES = 10  # that one step may take on a slow machine
+WIDTH = (210 - 2 * 24) / 25.4 * 96  # of the text on paper, in CSS pixels (paper.css)
+SCRIPTS = {  # what each font file of tools/fonts has
+    "latin": "U+0000-00FF, U+0131, U+0152-0153, U+02C6, U+02DA, U+02DC, U+2000-206F, U+2212",
+    "latin-ext": "U+0100-0130, U+0132-0151, U+0154-02C5",
+    "greek": "U+0370-03FF",
+}
+WORDS = {
+    "about": "About this book",
+    "contents": "Contents",
+    "figure": "On the site, this figure can be played with. Here is its first frame.",
+}
+
+
+# --- what is in the book
+
+
+def book_pages(root: Path) -> list[dict]:
+    """The pages in reading order, the first one and the reference to `lib` aside marked as such.
+
+    Returns:
+        For each page its ``name`` (its address on the site without ``.html``), the ``part`` of the
+        contents it stands in, and whether its ``sections`` are listed.
+    """
+    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
+    pages = [{"name": toc["root"], "part": "", "sections": False}]
+    for part in toc.get("parts", [{"caption": "", "chapters": toc.get("chapters", [])}]):
+        for entry in part["chapters"]:
+            name = re.sub(r"\.(md|ipynb)$", "", entry["file"])
+            chapter = re.match(r"book/\d\d-", name) is not None
+            pages.append({"name": name, "part": part["caption"], "sections": chapter})
+    return pages
+
+
+def described(root: Path) -> dict:
+    """What Chromium is told of the book."""
+    config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
+    title, site = config["title"], config["html"]["baseurl"]
+    start = (root / "book" / "index.md").read_text(encoding="utf-8")
+    about = re.search(r"\*\*(.+?)\*\*", start, re.DOTALL)
+    subtitle = " ".join(about[1].split()) if about else ""
+    where = f'<p>The site: <a href="{escape(site)}">{escape(site)}</a></p>' if site else ""
+    front = (
+        f"<h1>{escape(title)}</h1><p>{escape(subtitle)}</p>"
+        f'<div class="small"><p>Version {escape(str(citation["version"]))}</p>{where}'
+        f"<p>© {escape(config['copyright'])}</p></div>"
+    )
+    return {
+        "title": title,
+        "subtitle": subtitle,
+        "version": str(citation["version"]),
+        "rights": config["copyright"],
+        "site": site,
+        "front": front,
+        "words": WORDS,
+        "pages": book_pages(root),
+    }
+
+
+@contextmanager
+def tab(root: Path, page: str) -> Iterator[Page]:
+    """A tab of Chromium on one page of the built site, with the functions of ``paper.js``."""
+    from tools import book
+
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if program is None:
+        sys.exit(f"[take-away] {REMEDY}")
+    with book.server(root / "_build" / "html", 8900) as httpd, sync_playwright() as playwright:
+        thread = threading.Thread(target=httpd.serve_forever, daemon=True)
+        thread.start()
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        opened = browser.new_page(color_scheme="light", viewport={"width": 1000, "height": 1400})
+        opened.set_default_timeout(MINUTES * 60_000)
+        opened.goto(f"http://127.0.0.1:{httpd.server_address[1]}/{page}.html")
+        opened.wait_for_function("window.MathJax?.startup?.promise !== undefined")
+        opened.evaluate("MathJax.startup.promise.then(() => 0)")
+        opened.add_script_tag(path=HERE / "paper.js")
+        yield opened
+        browser.close()
+        httpd.shutdown()
+        thread.join()
+
+
+def with_formulas(pages: list[dict]) -> str:
+    """A page on which MathJax is at work."""
+    return next(page["name"] for page in pages if page["sections"])
+
+
+# --- PDF
+
+
+def write_pdf(root: Path, path: Path) -> None:
+    """Print the whole book.
+
+    Raises:
+        RuntimeError: if a formula fails, a link within the book leads nowhere, or the contents
+            give a wrong page.
+    """
+    book = described(root)
+    with tab(root, with_formulas(book["pages"])) as page, TemporaryDirectory() as scratch:
+        page.emulate_media(media="print")
+        page.add_style_tag(content=fonts() + (HERE / "paper.css").read_text(encoding="utf-8"))
+        found = page.evaluate("book => assemble(book)", book)
+        if found["failed"] or found["broken"]:
+            raise RuntimeError(f"formulas {found['failed']}, links {found['broken']}")
+        page.evaluate("width => fit(width)", WIDTH)
+        draft = Path(scratch) / "draft.pdf"
+        print_to(page, draft)
+        targets = [entry["id"] for entry in found["contents"]]
+        numbers = starts(draft, targets)
+        page.evaluate("pages => number(pages)", numbers)
+        print_to(page, draft)
+        if (now := starts(draft, targets)) != numbers:
+            moved = [name for name in numbers if numbers[name] != now[name]]
+            raise RuntimeError(f"the contents changed where chapters begin: {moved}")
+        finish(draft, path, book, found["contents"])
+
+
+def print_to(page: Page, path: Path) -> None:
+    page.pdf(path=path, prefer_css_page_size=True, print_background=True, tagged=True)
+
+
+def fonts() -> str:
+    """The faces of the text, as a style sheet that needs no other file."""
+    faces = []
+    for path in sorted((HERE / "fonts").glob("*.woff2")):
+        _, script, weight, style = path.stem.rsplit("-", 3)
+        script = "latin-ext" if script == "ext" else script
+        data = base64.b64encode(path.read_bytes()).decode()
+        faces.append(
+            f'@font-face {{ font-family: "Source Serif 4"; font-weight: {weight}; '
+            f'font-style: {style}; src: url("data:font/woff2;base64,{data}"); '
+            f"unicode-range: {SCRIPTS[script]}; }}\n"
+        )
+    return "".join(faces)
+
+
+def places(pdf: pikepdf.Pdf) -> dict[str, int]:
+    """The page on which each named place stands, counted from 1."""
+    numbers = {page.objgen: number for number, page in enumerate(pdf.pages, 1)}
+    named = pdf.Root.Names.Dests if "/Names" in pdf.Root else pdf.Root.Dests
+    entries = pikepdf.NameTree(named).items() if "/Names" in pdf.Root else named.items()
+    found = {}
+    for name, target in entries:
+        target = target.D if isinstance(target, pikepdf.Dictionary) else target
+        found[name.removeprefix("/")] = numbers[target[0].objgen]
+    return found
+
+
+def starts(path: Path, targets: list[str]) -> dict[str, int]:
+    """The page on which each target of the contents stands."""
+    with pikepdf.open(path) as pdf:
+        found = places(pdf)
+    if missing := set(targets) - found.keys():
+        raise RuntimeError(f"the printed book has no place named {sorted(missing)}")
+    return {target: found[target] for target in targets}
+
+
+def finish(draft: Path, path: Path, book: dict, contents: list[dict]) -> None:
+    """Say in the file what it is, give it bookmarks, and pack it.
+
+    Chromium would make the bookmarks of all headings, and writes the words of most of them twice.
+    """
+    with pikepdf.open(draft) as pdf:
+        numbers = places(pdf)
+        with pdf.open_outline() as outline:
+            for entry in contents:
+                mark = pikepdf.OutlineItem(entry["title"], numbers[entry["id"]] - 1)
+                mark.is_closed = True
+                (outline.root[-1].children if entry["level"] else outline.root).append(mark)
+        pdf.docinfo["/Title"] = book["title"]
+        pdf.docinfo["/Subject"] = book["subtitle"]
+        pdf.Root.ViewerPreferences = pikepdf.Dictionary(DisplayDocTitle=True)
+        pdf.save(path, object_stream_mode=pikepdf.ObjectStreamMode.generate)
+
+
+# --- EPUB
+
+CONTAINER = """<?xml version="1.0" encoding="UTF-8"?>
+<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">
+<rootfiles>
+<rootfile full-path="EPUB/book.opf" media-type="application/oebps-package+xml"/>
+</rootfiles>
+</container>
+"""
+LEAF = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE html>
+<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops" lang="en" \
+xml:lang="en">
+<head><title>{title}</title><link rel="stylesheet" type="text/css" href="book.css"/></head>
+<body>{body}</body>
+</html>
+"""
+PACKAGE = """<?xml version="1.0" encoding="UTF-8"?>
+<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="id" xml:lang="en">
+<metadata xmlns:dc="http://purl.org/dc/elements/1.1/">
+<dc:identifier id="id">urn:uuid:{identifier}</dc:identifier>
+<dc:title>{title}</dc:title>
+<dc:description>{subtitle}</dc:description>
+<dc:language>en</dc:language>
+<dc:rights>{rights}</dc:rights>
+<meta property="dcterms:modified">1980-01-01T00:00:00Z</meta>
+</metadata>
+<manifest>
+{manifest}
+</manifest>
+<spine>
+{spine}
+</spine>
+</package>
+"""
+TYPES = {
+    ".css": "text/css",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".xhtml": "application/xhtml+xml",
+}
+
+
+def write_epub(root: Path, path: Path) -> None:
+    """Write the whole book for e-readers.
+
+    Raises:
+        RuntimeError: if a formula could not be written as MathML.
+    """
+    book = described(root)
+    with tab(root, with_formulas(book["pages"])) as page:
+        found = page.evaluate("book => leaves(book)", book)
+    failed = [
+        f"{leaf['name']}: {leaf['failed'] or leaf['wanted']} ({leaf['formulas']} formulas)"
+        for leaf in found["leaves"]
+        if leaf["failed"] or leaf["formulas"] != leaf["wanted"]
+    ]
+    if failed:
+        raise RuntimeError(f"no MathML for {failed}")
+    site = root / "_build" / "html"
+    contents = {"mimetype": b"application/epub+zip", "META-INF/container.xml": CONTAINER.encode()}
+    inside = {
+        "book.css": (HERE / "epub.css").read_bytes(),
+        "title.xhtml": LEAF.format(title=escape(book["title"]), body=book["front"]).encode(),
+        "nav.xhtml": navigation(book, found["leaves"]).encode(),
+    }
+    for leaf in found["leaves"]:
+        inside[leaf["file"]] = LEAF.format(title=escape(leaf["title"]), body=leaf["xhtml"]).encode()
+    for name in sorted(found["images"]):
+        image = (site / name.lstrip("/")).read_bytes()
+        if name.endswith(".svg"):
+            image = plain(image)
+        inside[f"images/{Path(name).name}"] = image
+    properties = {"nav.xhtml": "nav"}
+    for leaf in found["leaves"]:
+        kinds = {"mathml": leaf["formulas"], "svg": leaf["drawings"]}
+        properties[leaf["file"]] = " ".join(kind for kind, count in kinds.items() if count)
+    package = PACKAGE.format(
+        identifier=uuid.uuid5(uuid.NAMESPACE_URL, f"{book['title']} {book['version']}"),
+        title=escape(book["title"]),
+        subtitle=escape(book["subtitle"]),
+        rights=escape(book["rights"]),
+        manifest="\n".join(item(name, properties.get(name, "")) for name in inside),
+        spine="\n".join(f'<itemref idref="{identifier(name)}"/>' for name in spine(inside)),
+    )
+    contents["EPUB/book.opf"] = package.encode()
+    contents |= {f"EPUB/{name}": content for name, content in inside.items()}
+    write_archive(path, contents, stored=("mimetype",))
+
+
+def plain(drawing: bytes) -> bytes:
+    """A drawing of matplotlib as EPUB wants it: no document type, which names files elsewhere, and
+    every path with a line, also that of a blank.
+    """
+    drawing = re.sub(rb"<!DOCTYPE[^>]*>\s*", b"", drawing)
+    return re.sub(rb"<path(?![^>]*\sd=)", b'<path d=""', drawing)
+
+
+def spine(names) -> list[str]:
+    """The order of reading."""
+    return [name for name in names if name.endswith(".xhtml")]
+
+
+def identifier(name: str) -> str:
+    """A name that XML takes."""
+    return "f-" + re.sub(r"[^\w-]", "-", name)
+
+
+def item(name: str, properties: str) -> str:
+    """A line of the manifest."""
+    more = f' properties="{properties}"' if properties else ""
+    kind = TYPES[Path(name).suffix]
+    return f'<item id="{identifier(name)}" href="{name}" media-type="{kind}"{more}/>'
+
+
+def navigation(book: dict, leaves: list[dict]) -> str:
+    """The contents, which an e-reader also shows beside the text."""
+    lines = []
+    for leaf in leaves:
+        listed = next(page["sections"] for page in book["pages"] if page["name"] == leaf["name"])
+        below = "".join(
+            f'<li><a href="{leaf["file"]}#{escape(each["id"])}">{escape(each["text"])}</a></li>'
+            for each in (leaf["headings"] if listed else [])
+        )
+        below = f"<ol>{below}</ol>" if below else ""
+        lines.append(f'<li><a href="{leaf["file"]}">{escape(leaf["title"])}</a>{below}</li>')
+    body = (
+        f'<nav epub:type="toc" id="toc"><h1>{escape(WORDS["contents"])}</h1>'
+        f"<ol>{''.join(lines)}</ol></nav>"
+    )
+    return LEAF.format(title=escape(WORDS["contents"]), body=body)
