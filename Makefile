@@ -7,7 +7,7 @@ PORT ?= 8000
 ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
-.PHONY: help serve book lab test test-long lint library course nbval answers grading browser \
+.PHONY: help serve book start lab check test test-long lint library course nbval answers grading browser \
         exercises grade bench results lock clean
 
 help:  ## list the targets
@@ -22,8 +22,14 @@ book: .env-book  ## build the book into _build/html, strictly
 	@$(PY) -m tools.book
 
 # --- work
-lab: .env-lab  ## open JupyterLab on the exercises, with nbgrader's Validate button
-	@$(PY) -m tools.lab $(if $(INSTRUCTOR),--instructor)
+start:  ## copy an exercise into your own folder work/ (EXERCISE=05-rope NEW=1: a newer release beside it)
+	@$(PYTHON) tools/start.py "$(EXERCISE)" $(if $(NEW),--new)
+
+lab: .env-lab  ## open JupyterLab on work/, with the chapters and the Validate button (EXERCISE=05-rope opens it)
+	@$(PY) -m tools.lab $(if $(INSTRUCTOR),--instructor) $(if $(EXERCISE),--exercise "$(EXERCISE)")
+
+check: .env-lab  ## run the tests that you see, and say what is missing (EXERCISE=05-rope; without: all you started)
+	@$(PY) -m tools.selfcheck $(if $(EXERCISE),"$(EXERCISE)")
 
 # --- grade
 exercises: .env-grade  ## regenerate exercises/ from solutions/
@@ -73,4 +79,4 @@ clean:  ## remove what was built (not .venv, not people's work)
 .env-grade:
 	@$(PYTHON) tools/env.py grade
 .env-all:
-	@$(PYTHON) tools/env.py book lab grade cluster pretrained dev
+	@$(PYTHON) tools/env.py book lab grade hub cluster pretrained dev
