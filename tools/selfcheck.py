@@ -9,6 +9,7 @@ that runs too long is stopped, one that ends Python costs a restart, and neither
 """
 
 import argparse
+import json
 import re
 import shutil
 import sys
@@ -24,8 +25,6 @@ from jupyter_client.manager import KernelManager
 from nbformat import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution
 
-from grading.intake import Reject, parse
-from grading.sanitize import put_back, rebuild
 from tools import start
 
 SECONDS = 60  # for one cell; the first one imports torch
@@ -102,29 +101,78 @@ class Step:
     test: bool
 
 
+def parse(data: bytes) -> list[tuple[str, str, str]]:
+    """The cells of a notebook: kind, text, and nbgrader's name or else the cell's own.
+
+    Raises:
+        start.Problem: if the bytes are no notebook, with the reason.
+    """
+    if not data.strip():
+        raise start.Problem("The file is empty.")
+    try:
+        notebook = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise start.Problem(f"The file is not UTF-8 text (byte {error.start}).") from None
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise start.Problem(
+            f"The file is not a whole notebook: its JSON is broken{where}. Perhaps it was cut off, "
+            "edited as text, or merged by git."
+        ) from None
+    version = notebook.get("nbformat") if isinstance(notebook, dict) else None
+    if version is None:
+        raise start.Problem("The file is JSON, but not a notebook.")
+    if version != 4:
+        raise start.Problem(f"The notebook has format {version!r:.20}, and format 4 is needed.")
+    try:
+        return [
+            (
+                cell["cell_type"],
+                "".join(cell["source"]),
+                cell.get("metadata", {}).get("nbgrader", {}).get("grade_id") or cell.get("id", ""),
+            )
+            for cell in notebook["cells"]
+        ]
+    except (KeyError, TypeError, AttributeError):
+        raise start.Problem("The notebook's list of cells is damaged.") from None
+
+
 def steps(data: bytes, release: NotebookNode) -> tuple[list[Step], list[str]]:
     """The cells to run, and the names of locked cells that the learner's copy has otherwise.
 
+    As in grading: a cell is known by its name, and counts where it stands last; locked cells have
+    the released text, and those that are missing follow the cell that they follow in the release.
+
     Args:
         data: the learner's file.
-        release: the released exercise; its locked cells are the ones that count.
+        release: the released exercise.
 
     Raises:
-        Reject: if the file is no notebook.
+        start.Problem: if the file is no notebook.
     """
-    cells = parse(data)
-    notebook = rebuild(cells, release)
-    put_back(notebook, release)
-    given = {cell.source for cell in release.cells if cell.cell_type == "code" and not _marks(cell)}
+    known = [cell for cell in release.cells if _marks(cell)]
+    names = [_marks(cell)["grade_id"] for cell in known]
+    locked = {_marks(cell)["grade_id"]: cell.source for cell in known if is_locked(cell)}
+    tests = {_marks(cell)["grade_id"] for cell in known if is_grade(cell)}
+    pictures = {cell.source for cell in release.cells if not _marks(cell)}
+    found = parse(data)
+    here = {name: text for _, text, name in found}
+    last = {name: place for place, (_, _, name) in enumerate(found)}
     made = []
-    for cell in notebook.cells:
-        # A picture that the learner left alone: no test depends on it.
-        if cell.cell_type == "code" and (_marks(cell) or cell.source not in given):
-            made.append(Step(_marks(cell).get("grade_id", ""), cell.source, is_grade(cell)))
-    last = max((place for place, step in enumerate(made) if step.test), default=-1)
-    locked = {_marks(cell)["grade_id"]: cell.source for cell in release.cells if is_locked(cell)}
-    here = {cell.grade_id: cell.source for cell in cells if cell.grade_id}
-    return made[: last + 1], [name for name in locked if here.get(name) != locked[name]]
+    for place, (kind, text, name) in enumerate(found):
+        ours = name in names and last[name] == place
+        # A picture that the learner left alone is not drawn: no test depends on it.
+        if ours or (kind == "code" and text not in pictures):
+            source = locked.get(name, text) if ours else text
+            made.append(Step(name if ours else "", source, ours and name in tests))
+    for position, name in enumerate(names):
+        if name in locked and name not in here:
+            before = set(names[:position])
+            follows = [place for place, step in enumerate(made) if step.name in before]
+            place = follows[-1] + 1 if follows else len(made) if name in tests else 0
+            made.insert(place, Step(name, locked[name], name in tests))
+    end = max((place for place, step in enumerate(made) if step.test), default=-1)
+    return made[: end + 1], [name for name in locked if here.get(name) != locked[name]]
 
 
 def _marks(cell: NotebookNode) -> dict:
@@ -295,11 +343,9 @@ def check(slug: str, seconds: float = SECONDS) -> bool:
     release = nbformat.read(start.EXERCISES / slug / f"{slug}.ipynb", as_version=4)
     try:
         cells, other = steps(path.read_bytes(), release)
-    except Reject as reject:
-        # What the grader advises is about handing in; here there is more that helps.
-        reason = str(reject).split(" Open it in JupyterLab")[0]
+    except start.Problem as problem:
         advice = textwrap.fill(ADVICE.format(slug=slug), 98)
-        raise start.Problem(f"{where} cannot be checked. {reason}\n{advice}") from None
+        raise start.Problem(f"{where} cannot be checked. {problem}\n{advice}") from None
     except OSError as error:
         raise start.Problem(f"{where} cannot be read: {error.strerror}") from None
     print(f"{where}: running it, {seconds:g} seconds at most for each cell ...", flush=True)
