@@ -8,7 +8,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book start lab check test test-long lint library course nbval answers grading browser \
-        exercises grade bench results lock clean
+        exercises grade hub bench results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -37,6 +37,9 @@ exercises: .env-grade  ## regenerate exercises/ from solutions/
 
 grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(PY) -m grading $(ASSIGNMENT) $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
+
+hub: .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
+	@$(PY) -m tools.hub --port $(PORT)
 
 # --- check
 test: .env-all  ## check everything once (20 minutes or less)
@@ -71,12 +74,14 @@ clean:  ## remove what was built (not .venv, not people's work)
 	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
 
 # The environment: a call that finds everything installed returns at once.
-.PHONY: .env-book .env-lab .env-grade .env-all
+.PHONY: .env-book .env-lab .env-grade .env-hub .env-all
 .env-book:
 	@$(PYTHON) tools/env.py book $(if $(WEIGHTS),pretrained)
 .env-lab:
 	@$(PYTHON) tools/env.py lab
 .env-grade:
 	@$(PYTHON) tools/env.py grade
+.env-hub:
+	@$(PYTHON) tools/env.py hub grade
 .env-all:
 	@$(PYTHON) tools/env.py book lab grade hub cluster pretrained dev

@@ -192,6 +192,14 @@ def _timestamp(path: Path) -> tuple[datetime | None, str]:
         return None, "timestamp.txt is no date, so it is unknown whether this is late"
 
 
+def read_secret(folder: Path) -> str:
+    """The secret that nbgrader's exchange put beside a submission; empty if there is none."""
+    try:
+        return _read(folder / "submission_secret.txt", 1000).decode()
+    except (Reject, OSError, ValueError):
+        return ""
+
+
 def _printable(text: str) -> str:
     """A file name that cannot steer a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)[:80]

@@ -7,6 +7,7 @@ verdict standing, and after.
 
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from nbgrader.converters import Autograde, GenerateFeedback
 
 from grading.course import SILENT, Course
 from grading.feedback import write_refusal
+from grading.intake import read_secret
 
 GRADED, ZERO, RETRY = "graded", "zero", "retry"
 
@@ -116,7 +118,24 @@ def zero(
         submission = gradebook.update_or_create_submission(assignment, learner, timestamp=timestamp)
         _set_scores(gradebook, submission, 0.0)
         max_score = submission.max_score
-    write_refusal(feedback_page(course, learner, assignment), assignment, max_score, reason)
+    page = feedback_page(course, learner, assignment)
+    write_refusal(page, assignment, max_score, reason)
+    carry(course, learner, assignment, timestamp, page.parent)
+
+
+def carry(
+    course: Course, learner: str, assignment: str, timestamp: datetime | None, folder: Path
+) -> None:
+    """Put beside a graded notebook what nbgrader's exchange wants for returning its feedback.
+
+    That is when it was handed in, and the secret from which the exchange makes the name of the
+    page. What did not come through the exchange has none, and gets one that nobody knows: nbgrader
+    stops at the first page without.
+    """
+    stamp = f"{timestamp.isoformat(' ')} UTC" if timestamp else ""
+    (folder / "timestamp.txt").write_text(stamp)
+    secret = read_secret(course.folder("submitted", learner, assignment))
+    (folder / "submission_secret.txt").write_text(secret or secrets.token_hex(64))
 
 
 def _set_scores(gradebook: Gradebook, submission: SubmittedAssignment, score: float | None) -> None:
@@ -167,6 +186,8 @@ def grade(
             converter = kind(coursedir=directory, config=config, log=SILENT)
             converter.force = True
             converter.start()
+    for step in ("autograded", "feedback"):
+        carry(course, learner, assignment, timestamp, course.folder(step, learner, assignment))
 
 
 class _One:
