@@ -162,12 +162,16 @@ def test_what_is_run_is_what_grading_runs(change):
     run, _ = selfcheck.steps(data, ours)
     graded = sanitize.rebuild(intake.parse(data), ours)
     sanitize.put_back(graded, ours)
-    code = [each.source for each in graded.cells if each.cell_type == "code"]
     pictures = [each.source for each in ours.cells if each.id.startswith("picture")]
-    code = [text for text in code if text not in pictures]
-    tests = [each.source for each in ours.cells if each.id.startswith("g")]
-    end = max(place for place, text in enumerate(code) if text in tests)
-    assert [step.source for step in run] == code[: end + 1]
+    code = [
+        (each.metadata.get("nbgrader", {}).get("grade_id", ""), each.source)
+        for each in graded.cells
+        if each.cell_type == "code" and each.source not in pictures
+    ]
+    tests = [f"g{number}" for number in ANSWERS]
+    end = max(place for place, (name, _) in enumerate(code) if name in tests)
+    assert [(step.name, step.source) for step in run] == code[: end + 1]
+    assert [step.name for step in run if step.test] == [n for n, _ in code if n in tests]
 
 
 @pytest.mark.parametrize(
