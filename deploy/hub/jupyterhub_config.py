@@ -30,14 +30,16 @@ if both := sorted({*settings["instructors"]} & {*settings["learners"]}):
     raise ValueError(f"{', '.join(both)}: instructor and learner at once; name each person once")
 
 # --- the hub itself
-state.mkdir(parents=True, exist_ok=True)
-c.JupyterHub.db_url = f"sqlite:///{state / 'hub.sqlite'}"
-c.JupyterHub.cookie_secret_file = str(state / "cookie_secret")
+private = state / "private"  # tokens and cookies: for the hub's own eyes
+private.mkdir(parents=True, exist_ok=True)
+private.chmod(0o700)
+c.JupyterHub.db_url = f"sqlite:///{private / 'hub.sqlite'}"
+c.JupyterHub.cookie_secret_file = str(private / "cookie_secret")
 c.JupyterHub.bind_url = f"http://{settings.get('ip', '127.0.0.1')}:{settings['port']}"
 c.JupyterHub.hub_port = settings.get("hub_port", 8081)
 c.JupyterHub.cleanup_servers = True
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.get('proxy_port', 8001)}"
-c.ConfigurableHTTPProxy.pid_file = str(state / "proxy.pid")
+c.ConfigurableHTTPProxy.pid_file = str(private / "proxy.pid")
 c.ConfigurableHTTPProxy.command = [settings["proxy"]]
 
 # --- who may do what

@@ -77,7 +77,7 @@ def test_every_task_gets_its_word_and_one_bad_cell_costs_no_other(copy, capsys):
             answer.source = ANSWERS[int(answer.id[1:])]
     found.cells.insert(1, new_code_cell("def helper(x):\n    return given * x", id="my-own"))
     nbformat.write(found, copy)
-    assert selfcheck.main([NAME, "--seconds", "1"]) == 1
+    assert selfcheck.main([NAME, "--seconds", "2"]) == 1
     said = capsys.readouterr().out
     told = blocks(said)
     assert told["1"] == "done Task 1 · Twice"
@@ -86,9 +86,9 @@ def test_every_task_gets_its_word_and_one_bad_cell_costs_no_other(copy, capsys):
     assert "Your cell stops with SyntaxError: '(' was never closed" in told["3"]
     assert "in line 2: return (2 * x" in told["3"]
     assert "f4(3) should be 6, got 3" in told["4"]
-    assert "ran for 1 s and was stopped. Is there a loop without an end?" in told["5"]
+    assert "ran for 2 s and was stopped. Is there a loop without an end?" in told["5"]
     assert "called by the test, ended Python" in told["6"]
-    assert "ran for 1 s and was stopped" in told["7"]
+    assert "ran for 2 s and was stopped" in told["7"]
     assert "Your cell stops with AttributeError" in told["8"]
     assert "in line 2: f8 = helper.missing" in told["8"]
     assert "NotImplementedError: later" in told["9"], "that is not the stub's"

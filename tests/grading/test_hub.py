@@ -243,6 +243,16 @@ def test_a_learner_does_it_all_in_the_list_of_assignments(settings, ben):
     ben.page.get_by_text(NAME).first.wait_for(timeout=30_000)
 
 
+@pytest.mark.usefixtures("ada")
+def test_tokens_and_cookies_are_for_the_hub_alone(settings):
+    private = Path(settings["state"]) / "private"
+    assert private.stat().st_mode & 0o077 == 0
+    assert (private / "hub.sqlite").exists()
+    assert (private / "cookie_secret").exists()
+    public = [path for path in Path(settings["state"]).iterdir() if path.is_file()]
+    assert public == []
+
+
 def test_whoever_is_not_in_the_settings_is_not_let_in(settings, chromium):
     page = chromium.new_context().new_page()
     page.goto(f"{settings['address']}/hub/login")
