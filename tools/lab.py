@@ -1,7 +1,8 @@
 """Open JupyterLab on the learner's own folder ``work/``, with nbgrader's Validate (``make lab``).
 
 The folder holds the exercises that were started (tools/start.py) and a copy of each chapter, so
-that neither running nor changing one touches what git keeps. ``make lab EXERCISE=05-rope`` starts
+that neither running nor changing one touches what git keeps; the copy's text is plain Markdown
+(tools/plain.py). ``make lab EXERCISE=05-rope`` starts
 that exercise, if it was not yet, and opens it.
 
 A learner gets the button and nothing else of nbgrader's: the lists of assignments and courses need
@@ -17,7 +18,7 @@ import os
 import sys
 from pathlib import Path
 
-from tools import start
+from tools import plain, start
 
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
 
@@ -66,7 +67,7 @@ def prepare(arguments: list[str]) -> list[str]:
         start.start(opened)
         rest.append(f"--LabApp.default_url=/lab/tree/{opened}/{opened}.ipynb")
     start.WORK.mkdir(exist_ok=True)
-    kept = start.chapters()
+    kept = start.chapters(plain.notebook)
     print(WELCOME.format(started=", ".join(start.started()) or NONE_YET), flush=True)
     for name in kept:
         print(

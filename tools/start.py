@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +23,7 @@ EXERCISES = ROOT / "exercises"
 BOOK = ROOT / "book"
 WORK = ROOT / "work"
 NOTE = "attention-position-cache"  # the key of our note in a copy's metadata
+Render = Callable[[dict], dict]
 
 
 class Problem(Exception):
@@ -81,21 +83,34 @@ def origin(path: Path) -> str | None:
 
 
 def changed(path: Path) -> bool:
-    """Whether somebody wrote into a copy: its cells are not those of the release it came from."""
+    """Whether somebody wrote into a copy: its cells are not those that were put there."""
     try:
-        return fingerprint(read(path)) != origin(path)
+        notebook = read(path)
+        return fingerprint(notebook) != notebook["metadata"][NOTE]["copy"]
     except (OSError, ValueError, KeyError, TypeError):
         return True
 
 
-def copy(release: Path, target: Path, *, replace: bool = False) -> None:
+def copy(
+    release: Path, target: Path, *, replace: bool = False, render: Render | None = None
+) -> None:
     """Write a copy of a notebook, with the note of where it is from, in one piece or not at all.
+
+    Args:
+        release: the notebook.
+        target: where the copy goes.
+        replace: whether it may replace what is there.
+        render: what makes the copy's cells from those of the notebook; they are the same if None.
 
     Raises:
         FileExistsError: if ``target`` is there, unless ``replace``.
     """
-    notebook = read(release)
-    notebook["metadata"][NOTE] = {"release": fingerprint(notebook)}
+    original = read(release)
+    notebook = render(original) if render else original
+    notebook["metadata"][NOTE] = {
+        "release": fingerprint(original),
+        "copy": fingerprint(notebook),
+    }
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".copy-")
     try:
@@ -165,8 +180,11 @@ def start(slug: str, new: bool = False) -> str:
     return "\n".join(said)
 
 
-def chapters() -> list[str]:
+def chapters(render: Render | None = None) -> list[str]:
     """Copy the book's notebooks to ``work/chapters``, and renew those nobody changed.
+
+    Args:
+        render: see :func:`copy`.
 
     Returns:
         The names of chapters that have become newer and were kept, because the learner changed
@@ -176,12 +194,12 @@ def chapters() -> list[str]:
     for source in sorted(BOOK.glob("*.ipynb")):
         target = WORK / "chapters" / source.name
         if not target.exists():
-            copy(source, target)
+            copy(source, target, render=render)
         elif origin(target) != fingerprint(read(source)):
             if changed(target):
                 kept.append(source.name)
             else:
-                copy(source, target, replace=True)
+                copy(source, target, replace=True, render=render)
     return kept
 
 
