@@ -1,5 +1,6 @@
 """``make lab`` in a real browser: the learner's own folder, and Validate on their own copy."""
 
+import contextlib
 import os
 import secrets
 import socket
@@ -161,12 +162,14 @@ def test_the_chapters_are_beside_it_and_running_one_leaves_the_book_alone(page, 
     page.locator(".jp-DirListing-item", has_text=f"{NAME}.ipynb").dblclick()
     chapter = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
     expect(chapter.locator(".cm-content", has_text="6 * 7")).to_be_visible(timeout=30_000)
-    # Before its kernel is there, JupyterLab drops what it is asked to run.
-    idle = chapter.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")
-    expect(idle).to_be_attached(timeout=60_000)
-    chapter.locator(".cm-content").click()
-    page.keyboard.press("Shift+Enter")
-    expect(chapter.locator(".jp-OutputArea-output")).to_have_text("42", timeout=60_000)
+    output = chapter.locator(".jp-OutputArea-output")
+    for _ in range(12):  # before its kernel is there, JupyterLab drops what it is asked to run
+        chapter.locator(".cm-content").first.click()
+        page.keyboard.press("Control+Enter")
+        with contextlib.suppress(AssertionError):
+            expect(output).to_have_text("42", timeout=5_000)
+            break
+    expect(output).to_have_text("42")
     page.keyboard.press("Control+s")
     copy = course / "work" / "chapters" / f"{NAME}.ipynb"
     for _ in range(100):
