@@ -30,8 +30,14 @@ pdf:  ## the book as PDF, in _build/take-away (wants Chromium)
 epub:  ## the book as EPUB, in _build/take-away (wants Chromium)
 
 # --- work
-lab: .env-lab  ## open JupyterLab on the exercises, with nbgrader's Validate button
-	@$(PY) -m tools.lab $(if $(INSTRUCTOR),--instructor)
+start:  ## copy an exercise into your own folder work/ (EXERCISE=05-rope NEW=1: a newer release beside it)
+	@$(PYTHON) tools/start.py "$(EXERCISE)" $(if $(NEW),--new)
+
+lab: .env-lab  ## open JupyterLab on work/, with the chapters and the Validate button (EXERCISE=05-rope opens it)
+	@$(PY) -m tools.lab $(if $(INSTRUCTOR),--instructor) $(if $(EXERCISE),--exercise "$(EXERCISE)")
+
+check: .env-lab  ## run the tests that you see, and say what is missing (EXERCISE=05-rope; without: all you started)
+	@$(PY) -m tools.selfcheck $(if $(EXERCISE),"$(EXERCISE)")
 
 # --- grade
 exercises: .env-grade  ## regenerate exercises/ from solutions/
@@ -39,6 +45,9 @@ exercises: .env-grade  ## regenerate exercises/ from solutions/
 
 grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(PY) -m grading $(ASSIGNMENT) $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
+
+hub: .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
+	@$(PY) -m tools.hub --port $(PORT)
 
 # --- check
 test: .env-all  ## check everything once (20 minutes or less)
@@ -77,14 +86,16 @@ clean:  ## remove what was built (not .venv, not people's work)
 	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
 
 # The environment: a call that finds everything installed returns at once.
-.PHONY: .env-book .env-paper .env-lab .env-grade .env-all
+.PHONY: .env-book .env-paper .env-lab .env-grade .env-hub .env-all
 .env-book:
 	@$(PYTHON) tools/env.py book $(if $(WEIGHTS),pretrained)
 .env-paper:
 	@$(PYTHON) tools/env.py book paper
 .env-lab:
 	@$(PYTHON) tools/env.py lab
+.env-hub:
+	@$(PYTHON) tools/env.py hub grade
 .env-grade:
 	@$(PYTHON) tools/env.py grade
 .env-all:
-	@$(PYTHON) tools/env.py book lab grade cluster pretrained paper dev
+	@$(PYTHON) tools/env.py book lab grade hub cluster pretrained paper dev

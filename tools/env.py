@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 RECORD = VENV / "installed.json"
-EXTRAS = ("book", "lab", "grade", "cluster", "pretrained", "paper", "dev")
+EXTRAS = ("book", "lab", "grade", "hub", "cluster", "pretrained", "paper", "dev")
 
 
 def fingerprint() -> str:

@@ -1,9 +1,15 @@
-"""Open JupyterLab on ``exercises/``, with nbgrader's Validate button (``make lab``).
+"""Open JupyterLab on the learner's own folder ``work/``, with nbgrader's Validate (``make lab``).
 
-A learner gets that button and nothing else of nbgrader's: the lists of assignments and courses need
-an exchange folder, which this course does not have. An instructor (``--instructor``, ``make lab
-INSTRUCTOR=1``) gets the whole course folder, the formgrader, and the panel that marks cells as
-answers and tests. Neither JupyterLab asks another site for news.
+The folder holds the exercises that were started (tools/start.py) and a copy of each chapter, so
+that neither running nor changing one touches what git keeps; the copy's text is plain Markdown
+(tools/plain.py). ``make lab EXERCISE=05-rope`` starts
+that exercise, if it was not yet, and opens it.
+
+A learner gets the button and nothing else of nbgrader's: the lists of assignments and courses need
+an exchange folder, which a single machine does not have (docs/hub.md has a set-up that does). An
+instructor (``--instructor``, ``make lab INSTRUCTOR=1``) gets the whole course folder, the
+formgrader, and the panel that marks cells as answers and tests. Neither JupyterLab asks another
+site for news.
 
 Further arguments go to JupyterLab: ``python -m tools.lab --no-browser --port 8890``.
 """
@@ -12,14 +18,20 @@ import os
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools import plain, start
+
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
 
 WELCOME = """\
-Your work is saved in exercises/, in the notebooks themselves. The Validate button runs a notebook's
-tests as they stand in it; hidden tests run when it is graded. To start one over: git restore
-exercises/NAME. This page stays open until you press Ctrl-C here, twice.
+Your folder is work/: nothing overwrites what you write there, and git leaves it alone.
+  exercises: {started}
+  chapters:  copies to read, run and change, in work/chapters/
+The Validate button above an exercise runs the tests that you see; `make check EXERCISE=NAME` says
+in words how far you are. JupyterLab runs until you press Ctrl-C here, twice.
 """
+NONE_YET = (
+    "none yet; `make start EXERCISE=01-attention` in another terminal puts the first one there"
+)
 
 
 def environment(who: str) -> dict[str, str]:
@@ -38,18 +50,50 @@ def command(folder: Path, arguments: list[str]) -> list[str]:
     return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", *arguments]
 
 
+def prepare(arguments: list[str]) -> list[str]:
+    """Make the learner's folder ready, say what is in it, and return JupyterLab's arguments.
+
+    Args:
+        arguments: those of the command line; ``--exercise NAME`` starts and opens an exercise.
+
+    Raises:
+        start.Problem: if there is no such exercise.
+    """
+    rest, opened = list(arguments), None
+    if "--exercise" in rest:
+        place = rest.index("--exercise")
+        opened = start.find("".join(rest[place + 1 : place + 2]))
+        del rest[place : place + 2]
+        start.start(opened)
+        rest.append(f"--LabApp.default_url=/lab/tree/{opened}/{opened}.ipynb")
+    start.WORK.mkdir(exist_ok=True)
+    kept = start.chapters(plain.notebook)
+    print(WELCOME.format(started=", ".join(start.started()) or NONE_YET), flush=True)
+    for name in kept:
+        print(
+            f"work/chapters/{name} has your changes and was kept; the book has a newer one.\n"
+            "To get that, delete or rename yours, and say `make lab` again.",
+            flush=True,
+        )
+    return rest
+
+
 def main(arguments: list[str]) -> int:
     """Start JupyterLab in place of this process; return 2 if there is nothing to open."""
+    if not start.slugs():
+        print("there is no exercises/ yet: run `make exercises`", file=sys.stderr)
+        return 2
     instructor = "--instructor" in arguments
     rest = [argument for argument in arguments if argument != "--instructor"]
-    folder = ROOT if instructor else ROOT / "exercises"
-    if not folder.is_dir():
-        print(f"there is no {folder.name}/ yet: run `make exercises`", file=sys.stderr)
-        return 2
-    print(WELCOME, flush=True)
+    if not instructor:
+        try:
+            rest = prepare(rest)
+        except (start.Problem, OSError) as problem:
+            print(problem, file=sys.stderr)
+            return 2
+    folder, who = (start.ROOT, "instructor") if instructor else (start.WORK, "learner")
     # nbgrader's extensions look for nbgrader_config.py in the current folder.
-    os.chdir(ROOT)
-    who = "instructor" if instructor else "learner"
+    os.chdir(start.ROOT)
     os.execve(sys.executable, command(folder, rest), environment(who))
 
 

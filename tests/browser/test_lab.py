@@ -1,5 +1,6 @@
-"""``make lab`` in a real browser: the Validate button, on a blank notebook and on a solved one."""
+"""``make lab`` in a real browser: the learner's own folder, and Validate on their own copy."""
 
+import contextlib
 import os
 import secrets
 import socket
@@ -18,7 +19,7 @@ from nbgrader.preprocessors import SaveCells
 from playwright.sync_api import expect
 from traitlets.config import Config
 
-from tools import lab
+from tools import lab, start
 
 NAME = "small"
 ANSWER = """def double(x):
@@ -38,8 +39,8 @@ def _cell(name, source, **marks):
 
 
 @pytest.fixture(scope="module")
-def exercises(tmp_path_factory):
-    """A folder with one released exercise."""
+def course(tmp_path_factory):
+    """A course with one released exercise, one chapter, and a learner's folder, still empty."""
     root = tmp_path_factory.mktemp("course")
     (root / "solutions" / NAME).mkdir(parents=True)
     cells = [
@@ -55,12 +56,20 @@ def exercises(tmp_path_factory):
     release.no_database = True
     release.preprocessors = [step for step in release.preprocessors if step is not SaveCells]
     release.start()
-    return root / "exercises"
+    (root / "book").mkdir()
+    chapter = new_notebook(
+        cells=[new_code_cell("print(6 * 7)", id="ask")], metadata=notebook.metadata
+    )
+    nbformat.write(chapter, root / "book" / f"{NAME}.ipynb")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, folder in (("EXERCISES", "exercises"), ("BOOK", "book"), ("WORK", "work")):
+            patch.setattr(start, name, root / folder)
+        yield root
 
 
 @pytest.fixture(scope="module")
-def server(exercises, tmp_path_factory):
-    """JupyterLab as ``make lab`` starts it, on another folder; its address and its token."""
+def server(course, tmp_path_factory):
+    """JupyterLab as ``make lab EXERCISE=small`` starts it; its address and its token."""
     home = tmp_path_factory.mktemp("home")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -68,10 +77,11 @@ def server(exercises, tmp_path_factory):
     token = secrets.token_hex(16)
     options = ["--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
     places = {f"JUPYTER_{what}_DIR": str(home / what) for what in ("CONFIG", "DATA", "RUNTIME")}
+    arguments = lab.prepare(["--exercise", NAME, *options])
     with (home / "log").open("w") as log:
         process = subprocess.Popen(
-            lab.command(exercises, options),
-            cwd=lab.ROOT,
+            lab.command(start.WORK, arguments),
+            cwd=start.ROOT,
             env={**lab.environment("learner"), **places, "JUPYTER_TOKEN": token},
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -107,7 +117,7 @@ def page(browser, server):
     page = browser.new_page(viewport={"width": 1300, "height": 800})
     page.requests = []
     page.on("request", lambda request: page.requests.append(request.url))
-    page.goto(f"{address}/lab/tree/{NAME}/{NAME}.ipynb?token={token}&reset")
+    page.goto(f"{address}/?token={token}")
     expect(_answer(page)).to_be_visible(timeout=60_000)
     yield page
     page.close()
@@ -135,13 +145,39 @@ def test_a_blank_notebook_fails_and_says_which_part_is_missing(page):
     assert "NotImplementedError" in text
 
 
-def test_a_wrong_answer_gets_the_message_and_a_right_one_passes(page, exercises):
+def test_a_wrong_answer_gets_the_message_and_a_right_one_passes(page, course):
     _answer(page).fill("def double(x):\n    return x")
     assert "double(3) should be 6, got 3" in _validate(page)
     _answer(page).fill("def double(x):\n    return x + x")
     assert "Success! Your notebook passes all the tests." in _validate(page)
-    # The button saves the notebook first, where the learner opened it.
-    assert "return x + x" in (exercises / NAME / f"{NAME}.ipynb").read_text()
+    # The button saves the notebook first: the learner's copy, and not the released exercise.
+    assert "return x + x" in start.mine(NAME).read_text()
+    assert "return x + x" not in (course / "exercises" / NAME / f"{NAME}.ipynb").read_text()
+
+
+def test_the_chapters_are_beside_it_and_running_one_leaves_the_book_alone(page, course):
+    page.locator(".jp-BreadCrumbs-home").first.click()
+    page.locator(".jp-DirListing-item", has_text="chapters").dblclick()
+    before = (course / "book" / f"{NAME}.ipynb").read_bytes()
+    page.locator(".jp-DirListing-item", has_text=f"{NAME}.ipynb").dblclick()
+    chapter = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    expect(chapter.locator(".cm-content", has_text="6 * 7")).to_be_visible(timeout=30_000)
+    output = chapter.locator(".jp-OutputArea-output")
+    for _ in range(12):  # before its kernel is there, JupyterLab drops what it is asked to run
+        chapter.locator(".cm-content").first.click()
+        page.keyboard.press("Control+Enter")
+        with contextlib.suppress(AssertionError):
+            expect(output).to_have_text("42", timeout=5_000)
+            break
+    expect(output).to_have_text("42")
+    page.keyboard.press("Control+s")
+    copy = course / "work" / "chapters" / f"{NAME}.ipynb"
+    for _ in range(100):
+        if "42" in copy.read_text():
+            break
+        time.sleep(0.1)
+    assert "42" in copy.read_text()
+    assert (course / "book" / f"{NAME}.ipynb").read_bytes() == before
 
 
 def test_a_learner_sees_the_button_and_nothing_else_of_nbgrader(page):
@@ -158,7 +194,7 @@ def test_jupyterlab_asks_nobody_else(page, server):
 
 
 def test_without_exercises_it_says_what_to_do(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(lab, "ROOT", tmp_path)
+    monkeypatch.setattr(start, "EXERCISES", tmp_path / "exercises")
     monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("started"))
     assert lab.main([]) == 2
     assert "no exercises/ yet: run `make exercises`" in capsys.readouterr().err
@@ -166,20 +202,33 @@ def test_without_exercises_it_says_what_to_do(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "folder", "settings"),
-    [(["--no-browser"], "exercises", "learner"), (["--instructor"], ".", "instructor")],
+    [
+        (["--no-browser"], "work", "learner"),
+        (["--exercise", NAME], "work", "learner"),
+        (["--instructor"], "", "instructor"),
+    ],
 )
-def test_who_gets_what(tmp_path, monkeypatch, arguments, folder, settings):
-    (tmp_path / "exercises").mkdir()
-    monkeypatch.setattr(lab, "ROOT", tmp_path)
+@pytest.mark.usefixtures("course")
+def test_who_gets_what(monkeypatch, capsys, arguments, folder, settings):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "theirs")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(start.ROOT)
     started = []
     monkeypatch.setattr(os, "execve", lambda *what: started.append(what))
     lab.main(arguments)
     ((program, command, environment),) = started
     assert program == sys.executable
-    assert f"--ServerApp.root_dir={tmp_path / folder}" in command
+    assert f"--ServerApp.root_dir={start.WORK if folder else start.ROOT}" in command
     assert ("--no-browser" in command) == ("--no-browser" in arguments)
-    assert "--instructor" not in command
+    opens = f"--LabApp.default_url=/lab/tree/{NAME}/{NAME}.ipynb"
+    assert (opens in command) == ("--exercise" in arguments)
+    assert not {"--instructor", "--exercise", NAME} & set(command)
     ours = str(lab.SETTINGS / settings)
     assert environment["JUPYTER_CONFIG_PATH"] == f"{ours}{os.pathsep}theirs"
+    assert ("Your folder is work/" in capsys.readouterr().out) == bool(folder)
+
+
+@pytest.mark.usefixtures("course")
+def test_an_exercise_that_there_is_not_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("started"))
+    assert lab.main(["--exercise", "77-nothing"]) == 2
+    assert "there is no exercise '77-nothing'" in capsys.readouterr().err

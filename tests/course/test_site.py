@@ -112,12 +112,20 @@ def test_links_of_the_start_page_are_relative_and_lead_to_pages():
         assert (BOOK / link).is_file(), link
 
 
-def test_the_start_page_names_real_commands():
-    text = (BOOK / "index.md").read_text(encoding="utf-8")
-    targets = re.findall(r"^make (\S+)", text, re.MULTILINE)
+@pytest.mark.parametrize(
+    "page",
+    ["book/index.md", "book/for-readers.md", "book/for-learners.md", "docs/hub.md", "README.md"],
+)
+def test_a_page_for_people_names_real_commands_exercises_and_files(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"(?:^|`)make (?:PYTHON=\S+ )?([a-z][\w-]*)", text, re.MULTILINE)
     assert targets
     known = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(targets) <= set(known)
+    exercises = {path.name for path in (ROOT / "exercises").iterdir()}
+    assert set(re.findall(r"EXERCISE=(\d\S*?)[`\s]", text)) <= exercises
+    files = re.findall(r"`((?:deploy|docs|tests|grading|tools|book)/[\w./-]+)`", text)
+    assert [name for name in files if not (ROOT / name).exists()] == []
 
 
 # --- notation

@@ -120,6 +120,6 @@ def test_a_half_made_environment_counts_as_none(record):
 
 @pytest.mark.parametrize("arguments", [[], ["books"]])
 def test_unknown_extras_are_refused(arguments):
-    known = r"usage: env\.py book \| lab \| grade \| cluster \| pretrained \| paper \| dev"
+    known = r"usage: env\.py book \| lab \| grade \| hub \| cluster \| pretrained \| paper \| dev"
     with pytest.raises(SystemExit, match=known):
         env.main(arguments)

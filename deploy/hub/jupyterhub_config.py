@@ -1,0 +1,121 @@
+"""A JupyterHub with this course: learners fetch, submit and read feedback; instructors grade.
+
+What differs from place to place stands in one file, ``hub.toml``, whose path is in the environment
+variable ``COURSE_HUB`` (deploy/hub/hub.example.toml says what is in it). ``docs/hub.md`` is the way
+from an empty machine to a running hub; ``make hub`` tries it on this machine with people that do
+not exist.
+
+- Learners have a server of their own each, with *Validate* and the list of assignments.
+- The formgrader runs as a service of the hub, in the course folder, under the account that owns
+  it. Instructors are let in, nobody else. Its name is the course's, as nbgrader wants it.
+- Both reach the exchange, a folder with nbgrader's own permissions.
+"""
+
+import os
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+
+c = get_config()  # noqa: F821 - JupyterHub provides it
+
+COURSE = "attention-position-cache"
+HERE = Path(__file__).resolve().parent
+BIN = Path(sys.executable).parent
+settings = tomllib.loads(Path(os.environ["COURSE_HUB"]).read_text(encoding="utf-8"))
+trial = settings.get("trial", False)
+state = Path(settings["state"])
+people = sorted({*settings["instructors"], *settings["learners"]})
+if both := sorted({*settings["instructors"]} & {*settings["learners"]}):
+    raise ValueError(f"{', '.join(both)}: instructor and learner at once; name each person once")
+
+# --- the hub itself
+private = state / "private"  # tokens and cookies: for the hub's own eyes
+private.mkdir(parents=True, exist_ok=True)
+private.chmod(0o700)
+c.JupyterHub.db_url = f"sqlite:///{private / 'hub.sqlite'}"
+c.JupyterHub.cookie_secret_file = str(private / "cookie_secret")
+c.JupyterHub.bind_url = f"http://{settings.get('ip', '127.0.0.1')}:{settings['port']}"
+c.JupyterHub.hub_port = settings.get("hub_port", 8081)
+c.JupyterHub.cleanup_servers = True
+c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.get('proxy_port', 8001)}"
+c.ConfigurableHTTPProxy.pid_file = str(private / "proxy.pid")
+c.ConfigurableHTTPProxy.command = [settings["proxy"]]
+
+# --- who may do what
+c.Authenticator.allowed_users = set(people)
+c.Authenticator.admin_users = set(settings.get("admins", []))
+c.JupyterHub.load_groups = {
+    f"formgrade-{COURSE}": {"users": settings["instructors"]},
+    f"nbgrader-{COURSE}": {"users": settings["learners"]},
+}
+c.JupyterHub.load_roles = [
+    {
+        "name": f"formgrade-{COURSE}",
+        "groups": [f"formgrade-{COURSE}"],
+        "scopes": [
+            f"access:services!service={COURSE}",
+            "list:services",
+            f"read:services!service={COURSE}",
+        ],
+    },
+    # nbgrader asks the hub, with the server's token, which courses its owner is in.
+    {"name": "server", "scopes": ["inherit"]},
+]
+
+
+# --- the servers' settings: copied to where their owners can read them
+def public(name: str) -> str:
+    """The folder with the settings of one kind of server, for ``JUPYTER_CONFIG_PATH``."""
+    target = state / "settings" / name
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(HERE / name, target)
+    for path in (state, target.parent, target, *target.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return str(target)
+
+
+shared = public("shared")
+path = os.pathsep.join([str(BIN), os.environ.get("PATH", os.defpath)])
+exchange = {"COURSE_EXCHANGE": settings["exchange"], "PATH": path}
+root = ["--allow-root"] if trial and os.geteuid() == 0 else []
+
+# --- learners' servers
+c.Spawner.cmd = [str(BIN / "jupyterhub-singleuser")]
+c.Spawner.default_url = "/lab"
+c.Spawner.args = root
+c.Spawner.environment = {
+    **exchange,
+    "JUPYTER_CONFIG_PATH": os.pathsep.join([public("learner"), shared]),
+}
+if trial:
+    # Everybody is you, with a folder each; so nbgrader is told who it is working for.
+    c.JupyterHub.spawner_class = "simple"
+    c.SimpleLocalProcessSpawner.home_dir_template = str(state / "homes" / "{username}")
+    c.JupyterHub.authenticator_class = "dummy"
+    c.DummyAuthenticator.password = settings["password"]
+    c.Spawner.environment["COURSE_LEARNER"] = lambda spawner: spawner.user.name
+
+# --- the formgrader, a service that all instructors share
+service = {
+    "name": COURSE,
+    "url": f"http://127.0.0.1:{settings.get('service_port', 9999)}",
+    "command": [
+        str(BIN / "jupyterhub-singleuser"),
+        f"--ServerApp.root_dir={settings['course']}",
+        *root,
+    ],
+    "cwd": settings["course"],
+    "oauth_no_confirm": True,  # the hub's own: nobody need be asked whether it may know their name
+    "environment": {
+        **exchange,
+        "JUPYTER_CONFIG_PATH": os.pathsep.join([public("grader"), shared]),
+        "JUPYTERHUB_DEFAULT_URL": "/lab",
+    },
+}
+if trial:
+    service["environment"]["HOME"] = str(state / "homes" / "grader")
+    (state / "homes" / "grader").mkdir(parents=True, exist_ok=True)
+if settings.get("grader"):
+    service["user"] = settings["grader"]
+c.JupyterHub.services = [service]

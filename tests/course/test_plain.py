@@ -1,0 +1,106 @@
+"""Chapters in JupyterLab: nothing of the site's own markup is left, references lead somewhere."""
+
+import json
+import re
+
+import pytest
+
+from tools import plain, start
+
+CHAPTERS = sorted(start.BOOK.glob("*.ipynb"))
+TEXT = """(sec-here)=
+## A heading
+
+See {eq}`eq-sum` and {prf:ref}`thm-one`, {ref}`above
+and beyond <sec-here>`, {numref}`Figure %s <fig-a>`;
+{cite:t}`su2024` says so {cite:p}`su2024,sun2023`.
+
+```{math}
+:label: eq-sum
+a + b
+```
+
+````{prf:theorem} The first
+:label: thm-one
+It holds by {eq}`eq-sum`:
+
+```{math}
+c
+```
+````
+
+```{prf:proof}
+Clear.
+```
+
+```{admonition} A box
+:class: note
+Read {ref}`above <sec-here>`.
+```
+
+```python
+x = "{eq}`eq-sum`"  # code
+```
+"""
+PLAIN = """## A heading
+
+See (sum) and `thm-one`, above
+and beyond, `fig-a`;
+su2024 says so [su2024,sun2023].
+
+$$
+a + b
+\\tag{sum}
+$$
+
+**Theorem `thm-one` (The first).**
+
+It holds by (sum):
+
+$$
+c
+$$
+
+*Proof.* Clear. ∎
+
+**A box.**
+
+Read above.
+
+```python
+x = "{eq}`eq-sum`"  # code
+```
+"""
+
+
+def test_each_kind_of_markup_by_hand():
+    assert plain.markdown(TEXT) == PLAIN
+
+
+def test_plain_markdown_stays_as_it_is():
+    assert plain.markdown(PLAIN) == PLAIN
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapter_keeps_its_code_and_loses_the_markup(path):
+    book = json.loads(path.read_text())
+    made = plain.notebook(book)
+    assert [cell["id"] for cell in made["cells"]] == [cell["id"] for cell in book["cells"]]
+    referred, tagged = set(), set()
+    for cell, before in zip(made["cells"], book["cells"], strict=True):
+        if cell["cell_type"] != "markdown":
+            assert cell == before
+            continue
+        text, old = "".join(cell["source"]), "".join(before["source"])
+        left = re.findall(r"^[`:]{3,}\{.*|\{[\w:]+\}`|^\([\w-]+\)=$|^:\w+: ", text, re.MULTILINE)
+        assert not left, (cell["id"], left)
+        assert text.count("$$") % 2 == 0, cell["id"]
+        referred |= set(re.findall(r"\{eq\}`eq-([^`]+)`", old))
+        tagged |= set(re.findall(r"\\tag\{([^}]+)\}", text))
+    dangling = referred - tagged
+    others = {
+        label
+        for other in CHAPTERS
+        for label in re.findall(r":label: eq-([\w-]+)", other.read_text())
+    }
+    assert dangling <= others, dangling

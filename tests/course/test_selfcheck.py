@@ -1,0 +1,228 @@
+"""``make check``: each task is done, not yet, or failing with its reason, in any notebook."""
+
+import json
+import re
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from grading import intake, sanitize
+from tools import exercises, selfcheck, start
+
+NAME = "01-small"
+STUB = "def f{0}(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
+TEST = "got = f{0}(3)\nassert got == 6, f'f{0}(3) should be 6, got {{got}}'"
+ANSWERS = {
+    1: "def f1(x):\n    return helper(x)",
+    2: None,  # as released
+    3: "def f3(x):\n    return (2 * x",
+    4: "def f4(x):\n    return x",
+    5: "def f5(x):\n    while True:\n        pass",
+    6: "def f6(x):\n    import os\n    os._exit(0)",
+    7: """def f7(x):
+    while True:
+        try:
+            while True:
+                pass
+        except KeyboardInterrupt:
+            pass""",
+    8: "y = 1\nf8 = helper.missing",
+    9: "def f9(x):\n    raise NotImplementedError('later')",
+    10: "def f10(x):\n    return helper(x)",
+}
+
+
+def cell(name, source, **marks):
+    made = new_code_cell(source, id=name)
+    base = {"grade": False, "locked": False, "solution": False, "task": False}
+    made.metadata["nbgrader"] = {"grade_id": name, "schema_version": 3, **base, **marks}
+    return made
+
+
+def release() -> nbformat.NotebookNode:
+    cells = [cell("setup", "given = 2", locked=True)]
+    for number in ANSWERS:
+        cells += [
+            new_markdown_cell(f"## Task {number} · Twice\n\nText.", id=f"t{number}"),
+            cell(f"a{number}", STUB.format(number), solution=True),
+            cell(f"g{number}", TEST.format(number), grade=True, locked=True, points=1),
+            new_code_cell("raise SystemExit('a picture')", id=f"picture{number}"),
+        ]
+    return new_notebook(cells=cells)
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """The learner's copy of an exercise; the others of the course are out of sight."""
+    monkeypatch.setattr(start, "EXERCISES", tmp_path / "exercises")
+    monkeypatch.setattr(start, "WORK", tmp_path / "work")
+    monkeypatch.setattr(selfcheck, "PATIENCE", 0.5)
+    (tmp_path / "exercises" / NAME).mkdir(parents=True)
+    nbformat.write(release(), tmp_path / "exercises" / NAME / f"{NAME}.ipynb")
+    start.main([NAME])
+    return start.mine(NAME)
+
+
+def blocks(said: str) -> dict[str, str]:
+    """What was said of each task, by its number."""
+    parts = re.split(r"^(?=  \w.* Task \d)", said.split("\n\n")[0], flags=re.MULTILINE)[1:]
+    return {part.split("Task ")[1].split(" ")[0]: " ".join(part.split()) for part in parts}
+
+
+def test_every_task_gets_its_word_and_one_bad_cell_costs_no_other(copy, capsys):
+    found = nbformat.read(copy, as_version=4)
+    for answer in found.cells:
+        if answer.id.startswith("a") and ANSWERS[int(answer.id[1:])]:
+            answer.source = ANSWERS[int(answer.id[1:])]
+    found.cells.insert(1, new_code_cell("def helper(x):\n    return given * x", id="my-own"))
+    nbformat.write(found, copy)
+    assert selfcheck.main([NAME, "--seconds", "2"]) == 1
+    said = capsys.readouterr().out
+    told = blocks(said)
+    assert told["1"] == "done Task 1 · Twice"
+    assert told["2"] == "not yet Task 2 · Twice Nothing filled in yet."
+    assert "fails Task 3" in told["3"]
+    assert "Your cell stops with SyntaxError: '(' was never closed" in told["3"]
+    assert "in line 2: return (2 * x" in told["3"]
+    assert "f4(3) should be 6, got 3" in told["4"]
+    assert "ran for 2 s and was stopped. Is there a loop without an end?" in told["5"]
+    assert "called by the test, ended Python" in told["6"]
+    assert "ran for 2 s and was stopped" in told["7"]
+    assert "Your cell stops with AttributeError" in told["8"]
+    assert "in line 2: f8 = helper.missing" in told["8"]
+    assert "NotImplementedError: later" in told["9"], "that is not the stub's"
+    assert "fails" in told["9"]
+    # After three kernels that had to be replaced, what came before is known again.
+    assert told["10"] == "done Task 10 · Twice"
+    assert "2 of 10 tasks done, 7 fails, 1 not yet." in said
+    assert "a picture" not in said
+
+
+def solve(copy, **otherwise):
+    found = nbformat.read(copy, as_version=4)
+    for each in found.cells:
+        if each.id.startswith("a"):
+            each.source = f"def f{each.id[1:]}(x):\n    return 2 * x"
+        each.source = otherwise.get(each.id, each.source)
+    found.cells = [each for each in found.cells if each.source is not None]
+    nbformat.write(found, copy)
+
+
+def test_a_full_notebook_is_done_and_the_exit_status_says_so(copy, capsys):
+    solve(copy)
+    assert selfcheck.main([]) == 0
+    said = capsys.readouterr().out
+    assert "10 of 10 tasks done." in said
+    assert "More run when it is graded" in said
+    assert "given cells" not in said
+
+
+def test_changed_and_deleted_tests_are_put_back(copy, capsys):
+    solve(copy, a1="def f1(x):\n    return 0", g1="assert True", a2="def f2(x): return 1", g2=None)
+    assert selfcheck.main([NAME]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "f1(3) should be 6, got 0" in said
+    assert "f2(3) should be 6, got 1" in said
+    assert "The given cells g1, g2 are not as released in your notebook." in said
+
+
+def test_a_copy_of_an_older_release_is_told_of_the_newer_one(copy, capsys):
+    solve(copy)
+    newer = release()
+    newer.cells[3].source = "assert f1(4) == 9, 'new in this release'"
+    nbformat.write(newer, start.EXERCISES / NAME / f"{NAME}.ipynb")
+    assert selfcheck.main([NAME]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "new in this release" in said
+    assert "given cells g1 are not as released in your notebook: there is a newer release" in said
+
+
+CHANGES = {
+    "none": lambda cells: None,
+    "a test deleted": lambda cells: cells.pop(3),
+    "the set-up deleted": lambda cells: cells.pop(0),
+    "all but one answer deleted": lambda cells: cells.__delitem__(slice(3, None)),
+    "an answer deleted": lambda cells: cells.pop(2),
+    "a test twice": lambda cells: cells.append(cells[3].copy()),
+    "an answer twice": lambda cells: cells.insert(20, cells[2].copy()),
+    "tests first": lambda cells: cells.sort(key=lambda each: "nbgrader" not in each.metadata),
+    "names lost": lambda cells: [each.metadata.pop("nbgrader", None) for each in cells],
+    "a test changed": lambda cells: cells[3].update(source="assert True"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_run_is_what_grading_runs(change):
+    """The check and the grader find the learner's cells alike, whatever happened to them."""
+    ours, theirs = release(), release()
+    CHANGES[change](theirs.cells)
+    theirs.cells.insert(1, new_code_cell("mine = 1", id="mine"))
+    data = json.dumps(theirs).encode()
+    run, _ = selfcheck.steps(data, ours)
+    graded = sanitize.rebuild(intake.parse(data), ours)
+    sanitize.put_back(graded, ours)
+    pictures = [each.source for each in ours.cells if each.id.startswith("picture")]
+    code = [
+        (each.metadata.get("nbgrader", {}).get("grade_id", ""), each.source)
+        for each in graded.cells
+        if each.cell_type == "code" and each.source not in pictures
+    ]
+    tests = [f"g{number}" for number in ANSWERS]
+    end = max(place for place, (name, _) in enumerate(code) if name in tests)
+    assert [(step.name, step.source) for step in run] == code[: end + 1]
+    assert [step.name for step in run if step.test] == [n for n, _ in code if n in tests]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "The file is empty"),
+        (b'{"cells": [', "its JSON is broken"),
+        (b"<<<<<<< HEAD\n{}", "its JSON is broken (line 1)"),
+        ("café".encode("latin-1"), "is not UTF-8"),
+        (b"[]", "is JSON, but not a notebook"),
+        (json.dumps({"nbformat": 3, "worksheets": []}).encode(), "has format 3"),
+        (
+            json.dumps({"nbformat": 4, "cells": [{"cell_type": "code"}]}).encode(),
+            "list of cells is damaged",
+        ),
+    ],
+    ids=["empty", "cut", "merge", "latin", "list", "old", "sourceless"],
+)
+def test_a_broken_file_is_said_in_words(copy, capsys, content, reason):
+    copy.write_bytes(content)
+    assert selfcheck.main([NAME]) == 2
+    captured = capsys.readouterr()
+    said = " ".join(captured.err.split())
+    assert f"work/{NAME}/{NAME}.ipynb cannot be checked." in said
+    assert reason in said
+    assert "Revert Notebook to Checkpoint" in said
+    assert "hand in" not in said
+    assert copy.read_bytes() == content
+
+
+def test_what_is_not_there_is_said_with_the_command_that_makes_it(copy, capsys):
+    copy.unlink()
+    assert selfcheck.main([NAME]) == 2
+    assert f"is not there yet: make start EXERCISE={NAME}" in capsys.readouterr().err
+    assert selfcheck.main([]) == 2
+    assert "holds no exercise yet: make start" in capsys.readouterr().err
+    assert selfcheck.main(["77-nothing"]) == 2
+    assert "there is no exercise '77-nothing'" in capsys.readouterr().err
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("slug", exercises.slugs())
+def test_every_exercise_is_not_yet_when_blank_and_done_when_solved(
+    slug, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(start, "WORK", tmp_path / "work")
+    start.main([slug])
+    assert selfcheck.main([slug]) == 1
+    said = capsys.readouterr().out
+    count = len(selfcheck.tasks(nbformat.read(start.mine(slug), as_version=4)))
+    assert f"0 of {count} tasks done, {count} not yet." in said
+    start.mine(slug).write_bytes((exercises.SOLUTIONS / slug / f"{slug}.ipynb").read_bytes())
+    assert selfcheck.main([slug]) == 0
+    assert f"{count} of {count} tasks done." in capsys.readouterr().out

@@ -1,0 +1,263 @@
+"""A JupyterHub with an exchange: released, fetched, handed in, collected, graded, returned.
+
+It is started as ``make hub`` starts it, from `deploy/hub`: a hub with its proxy, the formgrader as
+a service, and a server for each of two learners. People log in with a browser, and everything goes
+through the servers that they get. Only the grading itself is a command, as on a real hub.
+"""
+
+import contextlib
+import csv
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tools import answers, hub
+
+pytest.importorskip("jupyterhub", reason="the extra `hub` is not installed")
+sync_api = pytest.importorskip("playwright.sync_api")
+
+NAME = "06-alibi"
+COURSE = hub.SERVICE
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("hub")
+
+
+@pytest.fixture(scope="module")
+def settings(folder):
+    try:
+        made = hub.prepare(folder)
+    except hub.Missing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    log = folder / "hub.log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            hub.command(),
+            cwd=folder,
+            env=hub.environment(folder),
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    address = f"http://127.0.0.1:{made['port']}"
+    try:
+        for _ in range(240):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{address}/hub/login", timeout=5).close()
+                break
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.5)
+        else:
+            pytest.fail(f"the hub did not answer in two minutes:\n{log.read_text()}")
+        yield {**made, "address": address}
+    finally:
+        process.send_signal(signal.SIGTERM)  # it ends its proxy and its servers
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if program := shutil.which(name):
+            with sync_api.sync_playwright() as playwright:
+                opened = playwright.chromium.launch(
+                    executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+                )
+                yield opened
+                opened.close()
+            return
+    reason = "there is no Chromium: install it (Debian, Ubuntu: apt-get install chromium)"
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+
+
+class Person:
+    """Somebody in front of a browser, logged in."""
+
+    def __init__(self, browser, settings: dict, name: str):
+        self.page = browser.new_context(viewport={"width": 1300, "height": 900}).new_page()
+        self.address, self.name = settings["address"], name
+        self.page.goto(f"{self.address}/hub/login?next=/hub/home")
+        self.page.get_by_label("Username").fill(name)
+        self.page.get_by_label("Password").fill(settings["password"])
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_url("**/hub/home")
+
+    def open(self, path: str) -> int:
+        """Go to a page, and return the status with which it was answered."""
+        return self.page.goto(f"{self.address}{path}", timeout=120_000).status
+
+    def ask(self, path: str, body: dict | None = None, method: str = "GET") -> dict:
+        """Ask the server of the page that is open, with the browser's own rights."""
+        status, text = self.page.evaluate(
+            """async ([path, body, method]) => {
+                const token = document.cookie.match(/\\b_xsrf=([^;]*)/);
+                const headers = {"Content-Type": "application/json", "X-XSRFToken": token?.[1]};
+                const data = body && JSON.stringify(body);
+                const answer = await fetch(path, {method, headers, body: data});
+                return [answer.status, await answer.text()];
+            }""",
+            [path, body, method],
+        )
+        assert status < 400, f"{self.name}: {method} {path} gave {status}: {text[:2000]}"
+        return json.loads(text) if text else {}
+
+
+@pytest.fixture(scope="module")
+def ben(chromium, settings):
+    return Person(chromium, settings, "ben")
+
+
+@pytest.fixture(scope="module")
+def cleo(chromium, settings):
+    return Person(chromium, settings, "cleo")
+
+
+@pytest.fixture(scope="module")
+def ada(chromium, settings):
+    return Person(chromium, settings, "ada")
+
+
+def home(settings, name: str) -> Path:
+    return Path(settings["state"]) / "homes" / name
+
+
+def answer(notebook: Path, solution: Path, cells: set[str] | None = None) -> None:
+    """Fill in the answers, or some of them, as a learner would."""
+    theirs, ours = (nbformat.read(path, as_version=4) for path in (notebook, solution))
+    solved = {cell.id: cell.source for cell in ours.cells if cell.id.endswith("-answer")}
+    assert solved
+    for cell in theirs.cells:
+        if cell.id in solved and (cells is None or cell.id in cells):
+            cell.source = solved[cell.id]
+    nbformat.write(theirs, notebook)
+
+
+def formgrader(person: Person, call: str, assignment: str = NAME) -> None:
+    path = f"/services/{COURSE}/formgrader/api/assignment/{assignment}/{call}"
+    done = person.ask(path, {}, "POST")
+    assert done["success"], f"{call}: {done}"
+
+
+def listed(person: Person, status: str) -> list[dict]:
+    found = person.ask(f"/user/{person.name}/assignments?course_id={COURSE}")
+    assert found["success"], found["value"]
+    return [each for each in found["value"] if each["status"] == status]
+
+
+def act(person: Person, action: str) -> None:
+    body = {"course_id": COURSE, "assignment_id": NAME}
+    done = person.ask(f"/user/{person.name}/assignments/{action}", body, "POST")
+    assert done["success"], done["value"]
+
+
+def test_from_release_to_feedback_with_two_learners(settings, ada, ben, cleo):
+    course = Path(settings["course"])
+    solution = course / "solutions" / NAME / f"{NAME}.ipynb"
+
+    # The instructor releases.
+    assert ada.open(f"/services/{COURSE}/formgrader") == 200
+    formgrader(ada, "assign")
+    formgrader(ada, "release")
+
+    # The learners fetch, work, submit.
+    for person in (ben, cleo):
+        assert person.open(f"/hub/spawn/{person.name}") == 200
+        person.page.wait_for_url(f"**/user/{person.name}/lab**", timeout=120_000)
+        assert [each["assignment_id"] for each in listed(person, "released")] == [NAME]
+        act(person, "fetch")
+        fetched = home(settings, person.name) / NAME / f"{NAME}.ipynb"
+        assert "BEGIN SOLUTION" not in fetched.read_text()
+    notebooks = [home(settings, name) / NAME / f"{NAME}.ipynb" for name in hub.LEARNERS]
+    answer(notebooks[0], solution)
+    answer(notebooks[1], solution, {"bias-answer"})
+    for person in (ben, cleo):
+        act(person, "submit")
+        assert len(listed(person, "submitted")) == 1
+
+    # The instructor collects and grades, in the sandbox.
+    formgrader(ada, "collect")
+    assert sorted(path.name for path in (course / "submitted").iterdir()) == ["ben", "cleo"]
+    command = [sys.executable, "-m", "grading", NAME]
+    done = subprocess.run(command, cwd=course, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with (course / "reports" / f"grades-{NAME}.csv").open(newline="") as file:
+        score = {row["learner"]: float(row["score"]) for row in csv.DictReader(file)}
+    full = sum(answers.graded(nbformat.read(solution, as_version=4)).values())
+    assert score["ben"] == full
+    assert 0 < score["cleo"] < full
+
+    # Feedback goes back to each, and to nobody else.
+    formgrader(ada, "release_feedback")
+    pages = {}
+    for person in (ben, cleo):
+        act(person, "fetch_feedback")
+        (page,) = (home(settings, person.name) / NAME / "feedback").glob(f"*/{NAME}.html")
+        pages[person.name] = page.read_text()
+        (submitted,) = listed(person, "submitted")
+        (submission,) = submitted["submissions"]
+        assert submission["has_local_feedback"]
+    given = course / "feedback"
+    assert pages == {
+        name: (given / name / NAME / f"{NAME}.html").read_text() for name in hub.LEARNERS
+    }
+    for name, points in score.items():
+        assert f"(Score: {points} / {full})" in re.sub("<[^>]*>", "", pages[name])
+
+
+@pytest.mark.usefixtures("ada")
+def test_a_learner_gets_no_formgrader(settings, ben):
+    assert ben.open(f"/services/{COURSE}/formgrader") == 403
+    ben.open(f"/hub/spawn/{ben.name}")
+    ben.page.wait_for_url(f"**/user/{ben.name}/lab**", timeout=120_000)
+    assert ben.open(f"/user/{ben.name}/formgrader") == 404
+    assert ben.open("/user/cleo/lab") in (403, 404)
+
+
+def test_a_learner_does_it_all_in_the_list_of_assignments(settings, ben):
+    """What the guide says: menu Nbgrader, Assignment List; what was submitted is listed there."""
+    ben.open(f"/user/{ben.name}/lab")
+    ben.page.get_by_role("menuitem", name="Nbgrader").click(timeout=60_000)
+    entries = ben.page.locator(".lm-Menu-itemLabel")
+    assert "Assignment List" in entries.all_inner_texts()
+    assert "Formgrader" not in entries.all_inner_texts()
+    ben.page.get_by_role("menuitem", name="Assignment List").click()
+    ben.page.get_by_text(NAME).first.wait_for(timeout=30_000)
+
+
+@pytest.mark.usefixtures("ada")
+def test_tokens_and_cookies_are_for_the_hub_alone(settings):
+    private = Path(settings["state"]) / "private"
+    assert private.stat().st_mode & 0o077 == 0
+    assert (private / "hub.sqlite").exists()
+    assert (private / "cookie_secret").exists()
+    public = [path for path in Path(settings["state"]).iterdir() if path.is_file()]
+    assert public == []
+
+
+def test_whoever_is_not_in_the_settings_is_not_let_in(settings, chromium):
+    page = chromium.new_context().new_page()
+    page.goto(f"{settings['address']}/hub/login")
+    page.get_by_label("Username").fill("mallory")
+    page.get_by_label("Password").fill(settings["password"])
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_load_state()
+    assert "Invalid username or password" in page.content()

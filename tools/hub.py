@@ -1,0 +1,160 @@
+"""Try a JupyterHub with this course on this machine: ``make hub``.
+
+One instructor, ``ada``, and two learners, ``ben`` and ``cleo``, who are all you: each has a folder
+of their own below ``_build/hub``, and the course is a copy, so that nothing there touches yours. It
+is the hub of ``deploy/hub``, with these people in place of accounts, and listens on this machine
+alone; ``docs/hub.md`` is about a real one.
+
+The proxy that JupyterHub needs is a Node program: it is installed below ``_build/hub`` by npm, in
+the version of ``deploy/hub/package-lock.json``.
+"""
+
+import argparse
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DEPLOY = ROOT / "deploy" / "hub"
+FOLDER = ROOT / "_build" / "hub"
+INSTRUCTORS, LEARNERS = ("ada",), ("ben", "cleo")
+COURSE = ("nbgrader_config.py", "grading", "solutions", "exercises")
+SERVICE = "attention-position-cache"
+
+
+class Missing(Exception):
+    """A program that the hub cannot do without is not there; the message says how to get it."""
+
+
+def proxy(folder: Path) -> Path:
+    """Install the proxy below a folder, unless it is there, and return its program.
+
+    Raises:
+        Missing: if there is no npm, or it cannot install the proxy.
+    """
+    program = folder / "node_modules" / ".bin" / "configurable-http-proxy"
+    lock = (DEPLOY / "package-lock.json").read_bytes()
+    copy = folder / "package-lock.json"
+    if program.exists() and copy.read_bytes() == lock:
+        return program
+    for name in ("node", "npm"):
+        if not shutil.which(name):
+            raise Missing(
+                f"there is no {name}, which JupyterHub's proxy needs: install it "
+                "(Debian, Ubuntu: apt-get install nodejs npm)"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(DEPLOY / name, folder / name)
+    done = subprocess.run(
+        ["npm", "ci", "--no-fund", "--no-audit"], cwd=folder, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise Missing(f"npm could not install the proxy:\n{done.stderr}")
+    return program
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def prepare(folder: Path, port: int | None = None, course: Path | None = None) -> dict:
+    """Lay out a trial hub below a folder, and write its ``hub.toml``.
+
+    Args:
+        folder: where everything of the hub goes.
+        port: where it listens; any free port by default.
+        course: the course folder; by default a copy of this course.
+
+    Returns:
+        The settings that were written.
+    """
+    program = proxy(folder / "proxy")
+    if course is None:
+        course = folder / "course"
+        for name in COURSE:
+            if (ROOT / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+                shutil.copytree(ROOT / name, course / name, ignore=ignored, dirs_exist_ok=True)
+            else:
+                course.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, course / name)
+    exchange = folder / "exchange"
+    exchange.mkdir(exist_ok=True)
+    exchange.chmod(0o777)
+    public, hub, inside, service = free_ports(4)
+    settings = {
+        "trial": True,
+        "password": secrets.token_urlsafe(9),
+        "course": str(course),
+        "exchange": str(exchange),
+        "state": str(folder / "state"),
+        "proxy": str(program),
+        "port": port or public,
+        "hub_port": hub,
+        "proxy_port": inside,
+        "service_port": service,
+        "instructors": list(INSTRUCTORS),
+        "learners": list(LEARNERS),
+    }
+    for name in (*INSTRUCTORS, *LEARNERS):
+        (folder / "state" / "homes" / name).mkdir(parents=True, exist_ok=True)
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    file = folder / "hub.toml"
+    file.touch(mode=0o600)
+    file.write_text("\n".join(lines) + "\n")
+    return settings
+
+
+def command() -> list[str]:
+    """What starts the hub; :func:`environment` says where its settings are."""
+    return [sys.executable, "-m", "jupyterhub", "--config", str(DEPLOY / "jupyterhub_config.py")]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    # The user's own settings for Jupyter are not the hub's people's.
+    ours = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
+    return {**ours, "COURSE_HUB": str(folder / "hub.toml"), "PATH": path}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Start the hub in place of this process; return 2 if something is missing."""
+    parser = argparse.ArgumentParser(prog="hub", description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where its files go")
+    parser.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args(arguments)
+    try:
+        settings = prepare(options.folder, options.port)
+    except Missing as missing:
+        print(missing, file=sys.stderr)
+        return 2
+    address = f"http://127.0.0.1:{settings['port']}"
+    print(
+        f"The hub: {address}\n"
+        f"  learners:    {', '.join(LEARNERS)}\n"
+        f"  instructor:  {', '.join(INSTRUCTORS)}, with the course at "
+        f"{address}/services/{SERVICE}/\n"
+        f"  password:    {settings['password']}, for all of them\n"
+        f"Its files are in {options.folder}. Press Ctrl-C to end it.",
+        flush=True,
+    )
+    os.chdir(options.folder)
+    os.execve(sys.executable, command(), environment(options.folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

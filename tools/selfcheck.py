@@ -1,0 +1,413 @@
+"""Say in words how far a learner is: ``make check EXERCISE=05-rope``, or all that is started.
+
+The learner's copy in ``work/`` is run as it will be when graded: deleted or changed tests are put
+back, but without the hidden ones. Pictures and whatever else no test depends on are left out. Each
+task is *done*, *not yet* (nothing filled in), or *fails*, with the test's own message.
+
+The code runs in a kernel of its own, with the learner's rights: it is the learner's machine. A cell
+that runs too long is stopped, one that ends Python costs a restart, and neither stops the check.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import sys
+import tempfile
+import textwrap
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty
+
+import nbformat
+from jupyter_client.manager import KernelManager
+from nbformat import NotebookNode
+from nbgrader.utils import is_grade, is_locked, is_solution
+
+from tools import start
+
+SECONDS = 60  # for one cell; the first one imports torch
+PATIENCE = 5  # seconds between asking a cell to stop and ending its kernel
+RESTARTS = 4
+ADVICE = (
+    "JupyterLab may still have it as it was when you last pressed Save: File, Revert Notebook to "
+    "Checkpoint. Otherwise rename the file and say: make start EXERCISE={slug}"
+)
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Outcome:
+    """What became of one cell: ``ok``, ``error``, ``time``, ``died``, ``unknown`` (it did not run).
+
+    Attributes:
+        name: the type of the exception.
+        text: its message, or the text that a test shows in place of a traceback.
+        line: the number of the cell's line that it comes from, if known.
+        code: that line.
+    """
+
+    status: str
+    name: str = ""
+    text: str = ""
+    line: int | None = None
+    code: str = ""
+
+
+UNKNOWN = Outcome("unknown")
+
+
+@dataclass
+class Task:
+    """A section of the exercise: its heading, its answer cells and its tests, by their names."""
+
+    title: str
+    answers: list[str] = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``done``, ``not yet`` or ``fails``, and the reason in lines."""
+
+    word: str
+    lines: tuple[str, ...] = ()
+
+
+# --- what there is to do
+
+
+def tasks(release: NotebookNode) -> list[Task]:
+    """The sections of a released exercise that have tests, in order."""
+    found = [Task("The exercise")]
+    for cell in release.cells:
+        if cell.cell_type == "markdown":
+            for heading in re.findall(r"^## +(.+?) *$", cell.source, re.MULTILINE):
+                found.append(Task(heading))
+        elif is_grade(cell):
+            found[-1].tests.append(cell.metadata.nbgrader.grade_id)
+        elif is_solution(cell):
+            found[-1].answers.append(cell.metadata.nbgrader.grade_id)
+    return [task for task in found if task.tests]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A code cell that is run; ``name`` is empty for a cell that the learner added."""
+
+    name: str
+    source: str
+    test: bool
+
+
+def parse(data: bytes) -> list[tuple[str, str, str]]:
+    """The cells of a notebook: kind, text, and nbgrader's name or else the cell's own.
+
+    Raises:
+        start.Problem: if the bytes are no notebook, with the reason.
+    """
+    if not data.strip():
+        raise start.Problem("The file is empty.")
+    try:
+        notebook = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise start.Problem(f"The file is not UTF-8 text (byte {error.start}).") from None
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise start.Problem(
+            f"The file is not a whole notebook: its JSON is broken{where}. Perhaps it was cut off, "
+            "edited as text, or merged by git."
+        ) from None
+    version = notebook.get("nbformat") if isinstance(notebook, dict) else None
+    if version is None:
+        raise start.Problem("The file is JSON, but not a notebook.")
+    if version != 4:
+        raise start.Problem(f"The notebook has format {version!r:.20}, and format 4 is needed.")
+    try:
+        return [
+            (
+                cell["cell_type"],
+                "".join(cell["source"]),
+                cell.get("metadata", {}).get("nbgrader", {}).get("grade_id") or cell.get("id", ""),
+            )
+            for cell in notebook["cells"]
+        ]
+    except (KeyError, TypeError, AttributeError):
+        raise start.Problem("The notebook's list of cells is damaged.") from None
+
+
+def steps(data: bytes, release: NotebookNode) -> tuple[list[Step], list[str]]:
+    """The cells to run, and the names of locked cells that the learner's copy has otherwise.
+
+    As in grading: a cell is known by its name, and counts where it stands last; locked cells have
+    the released text, and those that are missing follow the cell that they follow in the release.
+
+    Args:
+        data: the learner's file.
+        release: the released exercise.
+
+    Raises:
+        start.Problem: if the file is no notebook.
+    """
+    known = [cell for cell in release.cells if _marks(cell)]
+    names = [_marks(cell)["grade_id"] for cell in known]
+    locked = {_marks(cell)["grade_id"]: cell.source for cell in known if is_locked(cell)}
+    tests = {_marks(cell)["grade_id"] for cell in known if is_grade(cell)}
+    pictures = {cell.source for cell in release.cells if not _marks(cell)}
+    found = parse(data)
+    here = {name: text for _, text, name in found}
+    last = {name: place for place, (_, _, name) in enumerate(found)}
+    made = []
+    for place, (kind, text, name) in enumerate(found):
+        ours = name in names and last[name] == place
+        # A picture that the learner left alone is not drawn: no test depends on it.
+        if ours or (kind == "code" and text not in pictures):
+            source = locked.get(name, text) if ours else text
+            made.append(Step(name if ours else "", source, ours and name in tests))
+    for position, name in enumerate(names):
+        if name in locked and name not in here:
+            before = set(names[:position])
+            follows = [place for place, step in enumerate(made) if step.name in before]
+            place = follows[-1] + 1 if follows else len(made) if name in tests else 0
+            made.insert(place, Step(name, locked[name], name in tests))
+    end = max((place for place, step in enumerate(made) if step.test), default=-1)
+    return made[: end + 1], [name for name in locked if here.get(name) != locked[name]]
+
+
+def _marks(cell: NotebookNode) -> dict:
+    return cell.metadata.get("nbgrader", {})
+
+
+# --- running it
+
+
+class Shell:
+    """A kernel that is replaced when a cell ends it or cannot be stopped."""
+
+    def __init__(self, folder: Path, seconds: float):
+        self.folder, self.seconds = folder, seconds
+        self.before: list[str] = []  # what a new kernel has to run again
+        self.restarts = 0
+        self.manager = None
+
+    def __enter__(self) -> "Shell":
+        self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _open(self) -> None:
+        # Sockets in a private folder: over TCP the kernel could be overheard, and warns of it.
+        self.sockets = Path(tempfile.mkdtemp(prefix="check-"))
+        self.manager = KernelManager(
+            kernel_name="python3",
+            transport="ipc",
+            ip=str(self.sockets / "s"),
+            connection_file=str(self.sockets / "kernel.json"),
+        )
+        self.manager.start_kernel(cwd=str(self.folder))
+        self.client = self.manager.blocking_client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=120)
+
+    def _close(self) -> None:
+        if self.manager:
+            self.client.stop_channels()
+            self.manager.shutdown_kernel(now=True)
+            shutil.rmtree(self.sockets, ignore_errors=True)
+            self.manager = None
+
+    def run(self, source: str, *, keep: bool) -> Outcome:
+        """Run a cell. ``keep`` has it run again in a new kernel, if one is needed later on."""
+        if not self.manager:
+            return UNKNOWN
+        outcome = self._run(source)
+        if outcome.status in ("died", "stuck"):
+            self._close()
+            self.restarts += 1
+            if self.restarts <= RESTARTS:
+                self._open()
+                for earlier in self.before:
+                    if self._run(earlier).status in ("died", "stuck"):  # it did not, before
+                        self._close()
+                        break
+        elif keep and outcome.status != "time":
+            self.before.append(source)
+        return Outcome("time") if outcome.status == "stuck" else outcome
+
+    def _run(self, source: str) -> Outcome:
+        """The outcome; ``stuck`` if the cell did not even stop when it was asked to."""
+        message = self.client.execute(source, allow_stdin=False, store_history=False)
+        deadline, asked, error = time.monotonic() + self.seconds, False, None
+        while True:
+            if time.monotonic() > deadline:
+                if asked:
+                    return Outcome("stuck")
+                self.manager.interrupt_kernel()
+                asked, deadline = True, time.monotonic() + PATIENCE
+            try:
+                reply = self.client.get_iopub_msg(timeout=0.5)
+            except Empty:
+                if not self.manager.is_alive():
+                    return Outcome("died")
+                continue
+            if reply["parent_header"].get("msg_id") != message:
+                continue
+            if reply["msg_type"] == "error":
+                error = reply["content"]
+            elif reply["msg_type"] == "status" and reply["content"]["execution_state"] == "idle":
+                break
+        if asked:
+            return Outcome("time")
+        return _error(error, source) if error else Outcome("ok")
+
+
+def _error(content: dict, source: str) -> Outcome:
+    shown = ANSI.sub("", "\n".join(content["traceback"]))
+    name, text = content["ename"], content["evalue"]
+    if (syntax := re.fullmatch(r"(.*) \([^()]*, line (\d+)\)", text, re.DOTALL)) and name in (
+        "SyntaxError",
+        "IndentationError",
+        "TabError",
+    ):
+        text, line = syntax[1], int(syntax[2])
+        try:  # Python itself often says it better than IPython, which only says "incomplete input"
+            compile(source, "the cell", "exec")
+        except SyntaxError as better:
+            text, line = better.msg, better.lineno
+    else:
+        # IPython marks the line of each frame with an arrow; the cell's own frame comes first.
+        arrow = re.search(r"^-+> *(\d+) ", shown, re.MULTILINE)
+        line = int(arrow[1]) if arrow else None
+        if len(content["traceback"]) == 1:  # a test shows its message in place of a traceback
+            text = shown.removeprefix(f"{name}: ")
+    lines = source.splitlines()
+    code = lines[line - 1].strip() if line and line <= len(lines) else ""
+    return Outcome("error", name, text, line, code)
+
+
+# --- saying it
+
+
+def verdict(task: Task, outcomes: dict[str, Outcome], seconds: float) -> Verdict:
+    """What to tell the learner about a task."""
+    broken = [outcomes.get(name, UNKNOWN) for name in task.answers]
+    broken = [outcome for outcome in broken if outcome.status in ("error", "time", "died")]
+    found = [outcomes.get(name, UNKNOWN) for name in task.tests]
+    bad = [outcome for outcome in found if outcome.status != "ok"]
+    if not bad:
+        return Verdict("done")
+    if broken and not _empty(broken[0]):
+        return Verdict("fails", _says("Your cell", broken[0], seconds))
+    if all(map(_empty, found)):
+        return Verdict("not yet", (bad[0].text or "Nothing filled in yet.",))
+    passed = len(found) - len(bad)
+    head = (f"{passed} of {len(found)} tests passed.",) if len(found) > 1 else ()
+    first = next((outcome for outcome in bad if not _empty(outcome)), bad[0])
+    return Verdict("fails", head + _says("Your code, called by the test,", first, seconds))
+
+
+def _empty(outcome: Outcome) -> bool:
+    """Whether the stub's own NotImplementedError is all that came out of it."""
+    said = outcome.text.startswith("Nothing filled in") or not outcome.text
+    return outcome.name == "NotImplementedError" and said
+
+
+def _says(who: str, outcome: Outcome, seconds: float) -> tuple[str, ...]:
+    if outcome.status == "time":
+        return (f"{who} ran for {seconds:g} s and was stopped. Is there a loop without an end?",)
+    if outcome.status == "died":
+        return (f"{who} ended Python. Does it call exit(), or take too much memory?",)
+    if outcome.status == "unknown":
+        return ("Not tried: the cells before it ended Python too often.",)
+    if outcome.name == "AssertionError" and outcome.text.startswith("Tried: "):
+        return tuple(outcome.text.splitlines())
+    lines = [f"{who} stops with {outcome.name}: {outcome.text}".removesuffix(": ")]
+    if outcome.code:
+        lines.append(f"in line {outcome.line}: {outcome.code}")
+    return tuple(lines)
+
+
+def check(slug: str, seconds: float = SECONDS) -> bool:
+    """Run the public tests of one exercise, print what is missing; True if nothing is.
+
+    Raises:
+        start.Problem: if the learner has no copy, or the copy is no notebook.
+    """
+    path = start.mine(slug)
+    where = path.relative_to(start.WORK.parent)
+    if not path.is_file():
+        raise start.Problem(f"{where} is not there yet: make start EXERCISE={slug}")
+    release = nbformat.read(start.EXERCISES / slug / f"{slug}.ipynb", as_version=4)
+    try:
+        cells, other = steps(path.read_bytes(), release)
+    except start.Problem as problem:
+        advice = textwrap.fill(ADVICE.format(slug=slug), 98)
+        raise start.Problem(f"{where} cannot be checked. {problem}\n{advice}") from None
+    except OSError as error:
+        raise start.Problem(f"{where} cannot be read: {error.strerror}") from None
+    print(f"{where}: running it, {seconds:g} seconds at most for each cell ...", flush=True)
+    outcomes = {}
+    with Shell(path.parent, seconds) as shell:
+        for step in cells:
+            outcome = shell.run(step.source, keep=not step.test)
+            if step.name:
+                outcomes[step.name] = outcome
+    listed = tasks(release)
+    return report(slug, listed, [verdict(task, outcomes, seconds) for task in listed], other)
+
+
+def report(slug: str, listed: list[Task], verdicts: list[Verdict], other: list[str]) -> bool:
+    """Print a line or more for each task, the count, and what else the learner should know."""
+    for task, found in zip(listed, verdicts, strict=True):
+        print(f"  {found.word:<9}{task.title}")
+        for line in found.lines:
+            print(textwrap.indent(line, " " * 11))
+    words = [found.word for found in verdicts]
+    done = words.count("done")
+    print(f"\n{slug}: {done} of {len(words)} tasks done", end="")
+    print("".join(f", {words.count(w)} {w}" for w in ("fails", "not yet") if w in words) + ".")
+    if done == len(words):
+        print(
+            "These are the tests that you see. More run when it is graded: reread the docstrings."
+        )
+    if other:
+        changed = f"The given cells {', '.join(other)} are not as released in your notebook"
+        newer = start.origin(start.mine(slug)) not in (
+            None,
+            start.fingerprint(start.read(start.EXERCISES / slug / f"{slug}.ipynb")),
+        )
+        because = ": there is a newer release (make start EXERCISE=... NEW=1)" if newer else ""
+        print(textwrap.fill(f"{changed}{because}. The released ones were run, as in grading.", 98))
+    return done == len(words)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check; return 0 if all tests pass, 1 if something is missing, 2 if it cannot be checked."""
+    parser = argparse.ArgumentParser(
+        prog="check", description="Run the public tests of your copies in work/."
+    )
+    parser.add_argument("exercise", nargs="?", help="such as 05-rope, or 05 in short")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for one cell")
+    options = parser.parse_args(arguments)
+    try:
+        names = start.started() if options.exercise is None else [start.find(options.exercise)]
+        if not names:
+            raise start.Problem("work/ holds no exercise yet: make start EXERCISE=01-attention")
+    except start.Problem as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    codes = []
+    for name in names:
+        try:
+            codes.append(0 if check(name, options.seconds) else 1)
+        except start.Problem as problem:
+            print(problem, file=sys.stderr)
+            codes.append(2)
+    return max(codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
