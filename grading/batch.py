@@ -45,7 +45,11 @@ class How:
 
 
 def grade_all(
-    course: Course, assignment: str, wanted: list[str] | None = None, how: How | None = None
+    course: Course,
+    assignment: str,
+    wanted: list[str] | None = None,
+    how: How | None = None,
+    show: report.Progress | None = None,
 ) -> bool:
     """Grade an assignment's submissions and write the CSV and the JSON summary.
 
@@ -56,6 +60,7 @@ def grade_all(
         assignment: which assignment.
         wanted: whose submissions; None for everybody's.
         how: how to run it.
+        show: who is told how it goes; the terminal by default.
 
     Returns:
         Whether every submission has its verdict: False if one needs another try.
@@ -64,7 +69,7 @@ def grade_all(
         Refusal: if there is no such assignment, submission or learner, another run is going on, or
             the engine cannot be used.
     """
-    how = how or How()
+    how, show = how or How(), show or report.Progress()
     source = register(course, assignment)
     found = intake.learners(course.submitted, assignment)
     chosen = _choose(course, assignment, found, wanted)
@@ -72,12 +77,12 @@ def grade_all(
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(course.root / "progress" / ".lock"):
         start = time.monotonic()
-        batch = Batch(course, assignment, source, how)
+        batch = Batch(course, assignment, source, how, show)
         try:
             with engine.executor(how.engine, how.jobs, how.scheduler) as pool:
                 batch.run(pool, chosen)
         except KeyboardInterrupt:
-            print("\nstopped; what was graded is kept, run the same command again for the rest")
+            show.stopped()
         except (ValueError, OSError) as problem:
             if batch.begun:
                 raise
@@ -93,8 +98,7 @@ def grade_all(
         told |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
         told |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
         report.write_json(path.with_suffix(".json"), told)
-    print(f"\n{report.summary(table)}\n")
-    print(f"{len(chosen)} submissions in {seconds:.1f} s; {path}")
+    show.end(table, chosen, seconds, path)
     return done
 
 
@@ -106,10 +110,19 @@ class Batch:
         assignment: which assignment.
         source: the instructor's notebook.
         how: how to run it.
+        show: who is told how it goes.
     """
 
-    def __init__(self, course: Course, assignment: str, source: NotebookNode, how: How):
+    def __init__(
+        self,
+        course: Course,
+        assignment: str,
+        source: NotebookNode,
+        how: How,
+        show: report.Progress,
+    ):
         self.course, self.assignment, self.source, self.how = course, assignment, source, how
+        self.show = show
         self.rules = course.fingerprint(assignment) + ("" if how.sandbox else " no sandbox")
         self.secret = engine.course_secret(course.root)
         self.runner = RunCells(config=course.config)
@@ -122,7 +135,7 @@ class Batch:
     def run(self, pool: Executor, chosen: list[str]) -> None:
         """Grade these learners' submissions, a few at a time, so that memory stays flat."""
         waiting: dict[Future, tuple] = {}
-        self.show = report.Progress(len(chosen))
+        self.show.begin(len(chosen))
         try:
             for learner in chosen:
                 begun = time.monotonic()

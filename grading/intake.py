@@ -86,7 +86,7 @@ def collect(folder: Path, learner: str, assignment: str) -> Submission:
         for path in (folder.parent, folder):
             if not stat.S_ISDIR(os.lstat(path).st_mode):
                 raise Reject("The submission's folder is a link or a file. Hand in a real folder.")
-        stamp, note = _timestamp(folder / "timestamp.txt")
+        stamp, note = timestamp(folder / "timestamp.txt")
         if not os.path.lexists(folder / name):
             found = sorted(set(os.listdir(folder)) - {"timestamp.txt"})
             held = ", ".join(map(_printable, found[:5])) or "nothing"
@@ -182,8 +182,8 @@ def _read(path: Path, limit: int) -> bytes:
     return data
 
 
-def _timestamp(path: Path) -> tuple[datetime | None, str]:
-    """What ``timestamp.txt`` says, and a note if it says nothing that can be used."""
+def timestamp(path: Path) -> tuple[datetime | None, str]:
+    """What ``timestamp.txt`` says (UTC), and a note if it says nothing that can be used."""
     if not os.path.lexists(path):
         return None, ""
     try:

@@ -16,9 +16,11 @@ from pathlib import Path
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.converters import Autograde, GenerateFeedback
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
 
 from grading.course import SILENT, Course
-from grading.feedback import write_refusal
+from grading.feedback import refusal
 
 GRADED, ZERO, RETRY = "graded", "zero", "retry"
 
@@ -71,14 +73,19 @@ def feedback_page(course: Course, learner: str, assignment: str) -> Path:
     return course.folder("feedback", learner, assignment) / f"{assignment}.html"
 
 
+def graded_copy(course: Course, learner: str, assignment: str) -> Path:
+    return course.folder("autograded", learner, assignment) / f"{assignment}.ipynb"
+
+
 def stands(course: Course, learner: str, assignment: str) -> bool:
-    """Whether what a record speaks of is still there: the scores and the page."""
+    """Whether what a record speaks of is still there: the scores, the graded copy and the page."""
     with Gradebook(course.db_url, course.course_id) as gradebook:
         try:
             gradebook.find_submission(assignment, learner)
         except MissingEntry:
             return False
-    return feedback_page(course, learner, assignment).is_file()
+    made = (graded_copy, feedback_page)
+    return all(path(course, learner, assignment).is_file() for path in made)
 
 
 def void(course: Course, learner: str, assignment: str, *, replaced: bool) -> None:
@@ -110,13 +117,29 @@ def void(course: Course, learner: str, assignment: str, *, replaced: bool) -> No
 def zero(
     course: Course, learner: str, assignment: str, reason: str, timestamp: datetime | None
 ) -> None:
-    """Give no points, and a page that says why."""
+    """Give no points, and say why where a graded copy and a page would be."""
     with Gradebook(course.db_url, course.course_id) as gradebook:
         gradebook.update_or_create_student(learner)
         submission = gradebook.update_or_create_submission(assignment, learner, timestamp=timestamp)
         _set_scores(gradebook, submission, 0.0)
-        max_score = submission.max_score
-    write_refusal(feedback_page(course, learner, assignment), assignment, max_score, reason)
+    # Without a copy, the formgrader goes on asking for this submission to be graded.
+    copy = graded_copy(course, learner, assignment)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(refusal(reason), copy)
+    _stamp(copy.parent, timestamp)
+    directory = course.directory(student_id=learner, assignment_id=assignment)
+    _convert(_Feedback, directory, course.config)
+
+
+def _stamp(folder: Path, timestamp: datetime | None) -> None:
+    if timestamp:
+        (folder / "timestamp.txt").write_text(f"{timestamp.isoformat(' ')} UTC")
+
+
+def _convert(kind: type, directory: CourseDirectory, config: Config) -> None:
+    converter = kind(coursedir=directory, config=config, log=SILENT)
+    converter.force = True
+    converter.start()
 
 
 def _set_scores(gradebook: Gradebook, submission: SubmittedAssignment, score: float | None) -> None:
@@ -156,17 +179,14 @@ def grade(
         folder = Path(staging) / learner / assignment
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{assignment}.ipynb")
-        if timestamp:
-            (folder / "timestamp.txt").write_text(f"{timestamp.isoformat(' ')} UTC")
+        _stamp(folder, timestamp)
         directory = course.directory(
             submitted_directory=staging, student_id=learner, assignment_id=assignment
         )
         config = course.config.copy()
         config.RunCells.sandbox, config.RunCells.gpu = how.sandbox, how.gpu
         for kind in (_Autograde, _Feedback):
-            converter = kind(coursedir=directory, config=config, log=SILENT)
-            converter.force = True
-            converter.start()
+            _convert(kind, directory, config)
 
 
 class _One:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 import os
 import sys
 import time
@@ -82,13 +83,10 @@ def write_json(path: Path, told: dict) -> None:
 
 
 class Progress:
-    """A line for each submission, with how many are done, the rate and the time left.
+    """A line for each submission, with how many are done, the rate and the time left."""
 
-    Args:
-        total: how many submissions there are.
-    """
-
-    def __init__(self, total: int):
+    def begin(self, total: int) -> None:
+        """There are so many submissions."""
         self.total, self.done, self.start = total, 0, time.monotonic()
         self.bar = sys.stdout.isatty()
 
@@ -107,6 +105,42 @@ class Progress:
         left = (self.total - self.done) / rate if rate else 0.0
         bar = "#" * filled + "." * (20 - filled)
         return f"[{bar}] {self.done}/{self.total}, {rate:.1f} per second, {left:.0f} s left"
+
+    def stopped(self) -> None:
+        """Say that the run was interrupted."""
+        print("\nstopped; what was graded is kept, run the same command again for the rest")
+
+    def end(self, table: list[dict], chosen: list[str], seconds: float, path: Path) -> None:
+        """Show the table, and where it is."""
+        print(f"\n{summary(table)}\n")
+        print(f"{len(chosen)} submissions in {seconds:.1f} s; {path}")
+
+
+class Logged(Progress):
+    """The same for nbgrader's log, which its command and the formgrader show.
+
+    Args:
+        log: nbgrader's.
+    """
+
+    def __init__(self, log: logging.Logger):
+        self.log = log
+
+    def begin(self, total: int) -> None:
+        self.log.info("Grading %d submissions", total)
+
+    def line(self, learner: str, word: str) -> None:
+        self.log.info("%s  %s", learner, word)
+
+    def stopped(self) -> None:
+        self.log.warning("stopped; what was graded is kept, grade again for the rest")
+
+    def end(self, table: list[dict], chosen: list[str], seconds: float, path: Path) -> None:
+        for row in table:
+            if row["learner"] in chosen:
+                tell = self.log.info if row["status"] == GRADED else self.log.warning
+                tell("%s", " ".join(summary([row]).splitlines()[1].split()))
+        self.log.info("%d submissions in %.1f s; %s", len(chosen), seconds, path)
 
 
 def summary(table: list[dict]) -> str:

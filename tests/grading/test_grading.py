@@ -18,24 +18,16 @@ from grading import batch, record, sandbox
 from grading.execute import KeepVerdict, RunCells
 
 
-def _course(root):
+def new_course(root):
     folder = Folder(root)
     folder.publish(source())
     return folder
 
 
-@pytest.fixture(scope="session")
-def empty_gradebook(tmp_path_factory):
-    """nbgrader takes two seconds to make one, so most tests start from a copy."""
-    path = tmp_path_factory.mktemp("gradebook") / "gradebook.db"
-    Gradebook(f"sqlite:///{path}", "attention-position-cache").close()
-    return path
-
-
 @pytest.fixture
 def course(tmp_path, empty_gradebook):
     shutil.copy(empty_gradebook, tmp_path)
-    return _course(tmp_path)
+    return new_course(tmp_path)
 
 
 def _careless():
@@ -81,10 +73,8 @@ def _dies():
     return answers(double="import os\n\ndef double(x):\n    os._exit(0)", shout=RIGHT["shout"])
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory):
-    """A batch with every kind of submission, graded once; its exit code and what it printed."""
-    folder = _course(tmp_path_factory.mktemp("course"))
+def hand_in_all(folder):
+    """Submissions of every kind."""
     folder.hand_in("full", answers(**RIGHT))
     folder.hand_in("partial", answers(double=RIGHT["double"]))
     folder.hand_in("blank", answers())
@@ -98,8 +88,6 @@ def graded(tmp_path_factory):
     folder.path("misnamed").with_name("my answers.ipynb").write_text("{}")
     folder.path("thief").symlink_to(folder.path("full"))
     os.mkfifo(folder.path("pipe"))
-    folder.code = folder.grade()
-    return folder
 
 
 SCORES = {
@@ -152,7 +140,7 @@ def test_a_displayed_number_is_no_score():
 def test_a_zero_says_why_in_the_table_and_on_the_page(graded, learner, reason):
     assert reason in graded.table()[learner]["reason"]
     assert reason in graded.page(learner)
-    assert "0 of 5" in graded.page(learner)
+    assert f"{NAME} (Score: 0.0 / 5.0)" in graded.page(learner)
 
 
 def test_what_ends_python_costs_its_own_points_and_says_so(graded):
@@ -223,7 +211,8 @@ def test_a_resubmission_that_fails_takes_the_old_score_away(course):
     assert course.scores() == {"ada": ("3.0", "graded"), "bob": ("0.0", "zero")}
     assert course.gradebook() == {"ada": 3.0, "bob": 0.0}
     assert "Python stopped" in course.page("ada")
-    assert not (course.root / "autograded" / "bob" / NAME).exists()
+    kept = course.root / "autograded" / "bob" / NAME / f"{NAME}.ipynb"
+    assert "its JSON is broken" in nbformat.read(kept, as_version=4).cells[0].source
 
     course.hand_in("ada", answers(**RIGHT))
     assert course.grade("--learner", "ada") == 0

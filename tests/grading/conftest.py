@@ -1,0 +1,23 @@
+"""What several files of tests of grading start from."""
+
+import pytest
+from nbgrader.api import Gradebook
+
+
+@pytest.fixture(scope="session")
+def empty_gradebook(tmp_path_factory):
+    """nbgrader takes two seconds to make one, so most tests start from a copy."""
+    path = tmp_path_factory.mktemp("gradebook") / "gradebook.db"
+    Gradebook(f"sqlite:///{path}", "attention-position-cache").close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def graded(tmp_path_factory):
+    """A batch with every kind of submission, graded once; its exit code."""
+    from test_grading import hand_in_all, new_course
+
+    folder = new_course(tmp_path_factory.mktemp("course"))
+    hand_in_all(folder)
+    folder.code = folder.grade()
+    return folder
