@@ -127,9 +127,8 @@ def main() -> int:
         return 1
     files = [path for path in TARGET.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 2**20
-    print(
-        f"{TARGET.relative_to(ROOT)}: {len(files)} files, {size:.1f} MB; no hidden test, no solution"
-    )
+    where = TARGET.relative_to(ROOT)
+    print(f"{where}: {len(files)} files, {size:.1f} MB; no hidden test, no solution")
     return 0
 
 

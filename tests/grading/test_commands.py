@@ -62,7 +62,7 @@ def fates(folder):
 @pytest.fixture(scope="module")
 def both(tmp_path_factory, graded):
     """The same submissions, graded by nbgrader's command and by ours."""
-    theirs = newnew_course(tmp_path_factory.mktemp("theirs"))
+    theirs = new_course(tmp_path_factory.mktemp("theirs"))
     hand_in_all(theirs)
     theirs.done = nbgrader(theirs, "autograde", NAME)
     return theirs, graded
