@@ -8,7 +8,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book lab test test-long lint library course nbval answers grading browser \
-        exercises grade bench results lock clean
+        exercises learner-tree grade bench results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -28,6 +28,9 @@ lab: .env-lab  ## open JupyterLab on the exercises, with nbgrader's Validate but
 # --- grade
 exercises: .env-grade  ## regenerate exercises/ from solutions/
 	@$(PY) -m tools.exercises $(if $(FORCE),--force)
+
+learner-tree: .env-grade  ## what learners get, in _build/learner: no solutions, no hidden tests
+	@$(PY) -m tools.learner_tree
 
 grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(PY) -m grading $(ASSIGNMENT) $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)

@@ -19,10 +19,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SHORTEST = 20  # characters: a shorter line is nobody's own
+SHORTEST = 24  # characters: a shorter line is nobody's own
 RUN = 3  # lines of a solution in a row
 ARCHIVES = (".zip", ".whl", ".epub")
 TAG = re.compile(r"<[^<>]*>")
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')  # notebooks and scripts keep code in these
 
 # Lines of hidden tests that anybody would write: the book has them too, for reasons of its own.
 COMMON = frozenset(
@@ -30,12 +31,8 @@ COMMON = frozenset(
         "c, s = math.cos(angle), math.sin(angle)",
         "expected[row, column, 2 * i + 1] = math.cos(phase)",
         "expected[row, column, 2 * i] = math.sin(phase)",
-        "for column in range(3):",
         "for dtype in (torch.float64, torch.bfloat16):",
         "for h in range(n_heads):",
-        "for i in range(d // 2):",
-        "for row in range(2):",
-        "for step in range(7):",
     }
 )
 
@@ -84,13 +81,13 @@ def secrets() -> tuple[dict[str, str], dict[tuple[str, ...], str]]:
         for region in _regions(slug, "HIDDEN TESTS"):
             for line in region:
                 if len(line) >= SHORTEST and line not in released() | COMMON:
-                    hidden[line] = slug
+                    hidden.setdefault(line, slug)
         for region in _regions(slug, "SOLUTION"):
             for start in range(len(region) - RUN + 1):
                 run = tuple(region[start : start + RUN])
                 own = [line for line in run if len(line) >= SHORTEST and line not in released()]
                 if len(own) > 1:
-                    runs[run] = slug
+                    runs.setdefault(run, slug)
     return hidden, runs
 
 
@@ -105,21 +102,16 @@ def texts(name: str, data: bytes) -> Iterator[tuple[str, str]]:
     yield name, text
     if name.endswith((".html", ".xhtml")):
         yield name, html.unescape(TAG.sub("", text))
-    if "\\n" in text:  # in JSON and scripts, a text is one line
-        yield name, text.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
-    if name.endswith(".ipynb"):
-        yield name, "\n".join(_strings(json.loads(text)))
+    if quoted := [_unquoted(found) for found in STRING.findall(text)]:
+        yield name, "\n".join(quoted)
 
 
-def _strings(thing: object) -> Iterator[str]:
-    """Every text in a notebook; a list of lines is one text."""
-    if isinstance(thing, str):
-        yield thing
-    elif isinstance(thing, list) and thing and all(isinstance(part, str) for part in thing):
-        yield "".join(thing)
-    elif isinstance(thing, list | dict):
-        for part in thing.values() if isinstance(thing, dict) else thing:
-            yield from _strings(part)
+def _unquoted(text: str) -> str:
+    """A text in the form of JSON and scripts, as it is meant."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ""
 
 
 def search(folder: Path) -> list[Leak]:

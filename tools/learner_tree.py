@@ -50,8 +50,14 @@ INSTRUCTORS = tuple(
         "lock.py",
     )
 )
-# The targets of the Makefile that learners get; each other one is an instructor's.
-TARGETS = frozenset({"help", "serve", "book", "lab", "clean"})
+# The Makefile's targets that learners get, if it has them. A test asks for a decision on each.
+TARGETS = frozenset(
+    {
+        *("help", "clean"),
+        *("serve", "book", "take-away", "zip", "pdf", "epub"),
+        *("start", "lab", "check"),
+    }
+)
 
 
 def learner_files() -> list[str]:
