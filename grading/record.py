@@ -126,14 +126,8 @@ def zero(
     copy = graded_copy(course, learner, assignment)
     copy.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(refusal(reason), copy)
-    _stamp(copy.parent, timestamp)
     directory = course.directory(student_id=learner, assignment_id=assignment)
     _convert(_Feedback, directory, course.config)
-
-
-def _stamp(folder: Path, timestamp: datetime | None) -> None:
-    if timestamp:
-        (folder / "timestamp.txt").write_text(f"{timestamp.isoformat(' ')} UTC")
 
 
 def _convert(kind: type, directory: CourseDirectory, config: Config) -> None:
@@ -179,7 +173,8 @@ def grade(
         folder = Path(staging) / learner / assignment
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{assignment}.ipynb")
-        _stamp(folder, timestamp)
+        if timestamp:
+            (folder / "timestamp.txt").write_text(f"{timestamp.isoformat(' ')} UTC")
         directory = course.directory(
             submitted_directory=staging, student_id=learner, assignment_id=assignment
         )

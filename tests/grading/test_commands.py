@@ -223,6 +223,7 @@ def test_a_late_submission_loses_its_penalty_either_way(tmp_path, empty_gradeboo
         pages.append(folder.page("late"))
         listed = {entry["student"]: entry for entry in formgrader(folder).get_submissions(NAME)}
         assert all(entry["autograded"] for entry in listed.values())
+        assert listed["late"]["score"] == 5.0  # nbgrader lists scores without the penalty
     assert tables[0] == tables[1]
     rows = tables[0]
     assert {name: (row["score"], row["late"]) for name, row in rows.items()} == {
