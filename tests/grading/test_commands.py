@@ -14,6 +14,7 @@ from course_folder import NAME, RIGHT, ROOT, answers
 from nbgrader.api import Gradebook
 from nbgrader.apps import api, autogradeapp
 from nbgrader.coursedir import CourseDirectory
+from test_faults import FAULTS, LIMITS
 from test_grading import SCORES, hand_in_all, new_course
 
 from grading import commands, record, sandbox
@@ -234,6 +235,23 @@ def test_a_late_submission_loses_its_penalty_either_way(tmp_path, empty_gradeboo
     assert pages[0] == pages[1]
     assert "Late submission penalty (Score: -2.5)" in pages[0]
     assert f"{NAME} (Score: 2.5 / 5.0)" in pages[0]
+
+
+@pytest.mark.long
+def test_every_fault_ends_as_it_does_with_our_command(tmp_path):
+    folder = new_course(tmp_path)
+    config = folder.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + LIMITS)
+    for learner, entry in FAULTS.items():
+        entry.hand_in(folder, learner)
+    done = nbgrader(folder, "autograde", NAME)
+    assert done.returncode == 0, done.stderr[-3000:]
+    wanted = {name: (entry.score, entry.status) for name, entry in FAULTS.items()}
+    table = folder.table()
+    assert {name: (float(row["score"]), row["status"]) for name, row in table.items()} == wanted
+    assert folder.gradebook() == {name: score for name, (score, _) in wanted.items()}
+    for name, entry in FAULTS.items():
+        assert entry.said in table[name]["reason"] + folder.page(name)
 
 
 def test_another_nbgrader_is_noticed(monkeypatch):

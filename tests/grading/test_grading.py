@@ -318,6 +318,18 @@ def test_a_mended_test_grades_again(course):
     assert course.scores()["ada"] == ("5.0", "graded")
 
 
+def test_changed_points_count_from_the_next_grading_on(course):
+    course.hand_in("ada", answers(double=RIGHT["double"]))
+    assert course.grade() == 0
+    assert (course.table()["ada"]["score"], course.table()["ada"]["max_score"]) == ("2.0", "5.0")
+    changed = source()
+    changed.cells[2].metadata["nbgrader"]["points"] = 7
+    course.publish(changed)
+    assert course.grade() == 0
+    assert (course.table()["ada"]["score"], course.table()["ada"]["max_score"]) == ("7.0", "10.0")
+    assert course.gradebook() == {"ada": 7.0}
+
+
 def test_a_loop_without_end_costs_its_own_points(course, capfd):
     limits = "\nc.RunCells.timeout = 1\nc.RunCells.total_timeout = 10\n"
     config = course.root / "nbgrader_config.py"

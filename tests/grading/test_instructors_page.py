@@ -43,14 +43,14 @@ def clone(target: Path) -> Path:
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory):
     """The course folder after every command of the page, and what they printed, block by block."""
-    folder = clone(tmp_path_factory.mktemp("course"))
+    folder, home = clone(tmp_path_factory.mktemp("course")), tmp_path_factory.mktemp("home")
     parts = [f"echo '=== block {number}'\n{block}" for number, block in enumerate(BLOCKS)]
     done = subprocess.run(
         ["bash", "-e"],
         input="\n".join(parts),
         cwd=folder,
         # PYTHON: the environment is made already, and must not be made anew for the clone.
-        env={**os.environ, "PYTHON": "true", "PYTHONPATH": str(folder), "HOME": str(folder)},
+        env={**os.environ, "PYTHON": "true", "PYTHONPATH": str(folder), "HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
