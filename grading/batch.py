@@ -213,13 +213,13 @@ class Batch:
         folder = course.progress(assignment)
         try:
             if now.status == ZERO:
-                record.zero(course, learner, assignment, now.reason, got.timestamp)
+                record.zero(course, assignment, got, now.reason)
             elif work is not None:
                 if future is not None:
                     self.ran += 1
                     self.stored.put(work["key"], future.result())
                 notes = self.stored.get(work["key"])["notes"]
-                record.grade(course, learner, assignment, notebook, got.timestamp, self.how)
+                record.grade(course, assignment, got, notebook, self.how)
                 marks = [] if self.how.sandbox else ["graded without a sandbox"]
                 reason = "; ".join([*filter(None, [got.note]), *marks, *notes])
                 now = replace(now, status=GRADED, reason=reason)

@@ -57,7 +57,6 @@ class Course:
         config.CourseDirectory.root = str(root)
         # Scores and people's work are nobody else's business.
         config.Autograde.permissions = 600
-        config.GenerateFeedback.permissions = 600
         return cls(root, config)
 
     def directory(self, **overrides: str) -> CourseDirectory:

@@ -10,7 +10,6 @@ import os
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 
 import nbformat
@@ -21,6 +20,7 @@ from traitlets.config import Config
 
 from grading.course import SILENT, Course
 from grading.feedback import refusal
+from grading.intake import SECRET, Submission
 
 GRADED, ZERO, RETRY = "graded", "zero", "retry"
 
@@ -114,20 +114,30 @@ def void(course: Course, learner: str, assignment: str, *, replaced: bool) -> No
             pass
 
 
-def zero(
-    course: Course, learner: str, assignment: str, reason: str, timestamp: datetime | None
-) -> None:
+def zero(course: Course, assignment: str, got: Submission, reason: str) -> None:
     """Give no points, and say why where a graded copy and a page would be."""
+    learner = got.learner
     with Gradebook(course.db_url, course.course_id) as gradebook:
         gradebook.update_or_create_student(learner)
-        submission = gradebook.update_or_create_submission(assignment, learner, timestamp=timestamp)
+        submission = gradebook.update_or_create_submission(
+            assignment, learner, timestamp=got.timestamp
+        )
         _set_scores(gradebook, submission, 0.0)
     # Without a copy, the formgrader goes on asking for this submission to be graded.
     copy = graded_copy(course, learner, assignment)
     copy.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(refusal(reason), copy)
+    _accompany(copy.parent, got)
     directory = course.directory(student_id=learner, assignment_id=assignment)
     _convert(_Feedback, directory, course.config)
+
+
+def _accompany(folder: Path, got: Submission) -> None:
+    """Put beside a notebook what nbgrader carries on to the feedback's folder."""
+    if got.timestamp:
+        (folder / "timestamp.txt").write_text(f"{got.timestamp.isoformat(' ')} UTC")
+    if got.secret:
+        (folder / SECRET).write_text(got.secret)
 
 
 def _convert(kind: type, directory: CourseDirectory, config: Config) -> None:
@@ -147,12 +157,7 @@ def _set_scores(gradebook: Gradebook, submission: SubmittedAssignment, score: fl
 
 
 def grade(
-    course: Course,
-    learner: str,
-    assignment: str,
-    notebook: nbformat.NotebookNode,
-    timestamp: datetime | None,
-    how,
+    course: Course, assignment: str, got: Submission, notebook: nbformat.NotebookNode, how
 ) -> None:
     """Take a clean notebook through nbgrader: verdict, scores, feedback.
 
@@ -160,23 +165,21 @@ def grade(
 
     Args:
         course: the course.
-        learner: whose.
         assignment: of which assignment.
-        notebook: what :func:`grading.sanitize.rebuild` made.
-        timestamp: when it was handed in.
+        got: what was handed in.
+        notebook: what :func:`grading.sanitize.rebuild` made of it.
         how: with ``sandbox`` and ``gpu``, as the verdict was reached.
 
     Raises:
         Exception: whatever goes wrong, as it is.
     """
     with tempfile.TemporaryDirectory(prefix="submission-") as staging:
-        folder = Path(staging) / learner / assignment
+        folder = Path(staging) / got.learner / assignment
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{assignment}.ipynb")
-        if timestamp:
-            (folder / "timestamp.txt").write_text(f"{timestamp.isoformat(' ')} UTC")
+        _accompany(folder, got)
         directory = course.directory(
-            submitted_directory=staging, student_id=learner, assignment_id=assignment
+            submitted_directory=staging, student_id=got.learner, assignment_id=assignment
         )
         config = course.config.copy()
         config.RunCells.sandbox, config.RunCells.gpu = how.sandbox, how.gpu

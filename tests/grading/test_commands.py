@@ -14,6 +14,7 @@ from course_folder import NAME, RIGHT, ROOT, answers
 from nbgrader.api import Gradebook
 from nbgrader.apps import api, autogradeapp
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import notebook_hash
 from test_faults import FAULTS, LIMITS
 from test_grading import SCORES, hand_in_all, new_course
 
@@ -235,6 +236,43 @@ def test_a_late_submission_loses_its_penalty_either_way(tmp_path, empty_gradeboo
     assert pages[0] == pages[1]
     assert "Late submission penalty (Score: -2.5)" in pages[0]
     assert f"{NAME} (Score: 2.5 / 5.0)" in pages[0]
+
+
+def test_a_missing_notebook_keeps_its_time_so_that_the_formgrader_asks_no_more(course):
+    course.path("ada").with_name("timestamp.txt").write_text("2026-03-01 12:00:00 UTC")
+    course.path("ada").with_name("mine.ipynb").write_text("{}")
+    asked = formgrader(course)
+    assert asked.autograde(NAME, "ada")["success"]
+    (listed,) = asked.get_submissions(NAME)
+    assert listed["autograded"]
+    assert listed["display_timestamp"] == "2026-03-01 12:00:00 UTC"
+
+
+def test_feedback_goes_back_through_the_exchange(course, tmp_path):
+    secrets = {"ada": "ab" * 64, "bob": "cd" * 64, "eve": "Robert'); --\xff"}
+    for learner, secret in secrets.items():
+        course.hand_in(learner, answers(**RIGHT) if learner == "ada" else b"{")
+        course.path(learner).with_name("timestamp.txt").write_text("2026-03-01 12:00:00 UTC")
+        course.path(learner).with_name("submission_secret.txt").write_text(secret)
+    exchange = tmp_path / "exchange"
+    exchange.mkdir()
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + f"\nc.Exchange.root = {str(exchange)!r}\n")
+    assert course.grade() == 0
+    returned = exchange / "attention-position-cache" / "feedback"
+    returned.mkdir(parents=True)
+    done = nbgrader(course, "release_feedback", NAME)
+    assert done.returncode == 0, done.stderr
+    pages = {
+        learner: returned / f"{notebook_hash(secret=secret, notebook_id=NAME)}.html"
+        for learner, secret in secrets.items()
+    }
+    assert "Score: 5.0 / 5.0" in pages["ada"].read_text()
+    assert "its JSON is broken" in pages["bob"].read_text()
+    # Whoever forges a secret gets no page, and keeps nobody from theirs.
+    assert not pages["eve"].exists()
+    assert len([*returned.iterdir()]) == 3
+    assert {path.stat().st_mode & 0o777 for path in returned.iterdir()} == {0o644}
 
 
 @pytest.mark.long
