@@ -200,19 +200,12 @@ def timestamp(path: Path) -> tuple[datetime | None, str]:
 
 
 def _secret(path: Path) -> str:
-    """The secret that nbgrader's exchange wrote, or nothing.
-
-    One that nbgrader did not write is replaced: it stops at a missing or unreadable one, before it
-    has returned the others' feedback.
-    """
-    if not os.path.lexists(path):
-        return ""
+    """The secret that nbgrader's exchange wrote; empty if there is none, or it is no such thing."""
     try:
         text = _read(path, 1000).decode("ascii")
     except (Reject, OSError, ValueError):
-        text = ""
-    good = re.fullmatch(r"[0-9a-f]{32,256}", text)
-    return text if good else hashlib.sha256(str(path).encode()).hexdigest()
+        return ""
+    return text if re.fullmatch(r"[0-9a-f]{32,256}", text) else ""
 
 
 def _printable(text: str) -> str:

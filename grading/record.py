@@ -7,6 +7,7 @@ verdict standing, and after.
 
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
@@ -133,11 +134,14 @@ def zero(course: Course, assignment: str, got: Submission, reason: str) -> None:
 
 
 def _accompany(folder: Path, got: Submission) -> None:
-    """Put beside a notebook what nbgrader carries on to the feedback's folder."""
-    if got.timestamp:
-        (folder / "timestamp.txt").write_text(f"{got.timestamp.isoformat(' ')} UTC")
-    if got.secret:
-        (folder / SECRET).write_text(got.secret)
+    """Put beside a notebook what nbgrader carries on to the feedback's folder.
+
+    Its exchange returns feedback under a secret, and stops at a submission without, before it has
+    returned the others'. What did not come through the exchange gets one that nobody knows.
+    """
+    stamp = f"{got.timestamp.isoformat(' ')} UTC" if got.timestamp else ""
+    (folder / "timestamp.txt").write_text(stamp)
+    (folder / SECRET).write_text(got.secret or secrets.token_hex(64))
 
 
 def _convert(kind: type, directory: CourseDirectory, config: Config) -> None:

@@ -249,7 +249,8 @@ def test_a_missing_notebook_keeps_its_time_so_that_the_formgrader_asks_no_more(c
 
 
 def test_feedback_goes_back_through_the_exchange(course, tmp_path):
-    secrets = {"ada": "ab" * 64, "bob": "cd" * 64, "eve": "Robert'); --\xff"}
+    course.hand_in("amy", b"{")  # by mail
+    secrets = {"ada": "ab" * 64, "bob": "cd" * 64, "art": "Robert'); --\xff"}
     for learner, secret in secrets.items():
         course.hand_in(learner, answers(**RIGHT) if learner == "ada" else b"{")
         course.path(learner).with_name("timestamp.txt").write_text("2026-03-01 12:00:00 UTC")
@@ -270,8 +271,8 @@ def test_feedback_goes_back_through_the_exchange(course, tmp_path):
     assert "Score: 5.0 / 5.0" in pages["ada"].read_text()
     assert "its JSON is broken" in pages["bob"].read_text()
     # Whoever forges a secret gets no page, and keeps nobody from theirs.
-    assert not pages["eve"].exists()
-    assert len([*returned.iterdir()]) == 3
+    assert not pages["art"].exists()
+    assert len([*returned.iterdir()]) == 4
     assert {path.stat().st_mode & 0o777 for path in returned.iterdir()} == {0o644}
 
 
