@@ -43,6 +43,9 @@ check: .env-lab  ## run the tests that you see, and say what is missing (EXERCIS
 exercises: .env-grade  ## regenerate exercises/ from solutions/
 	@$(PY) -m tools.exercises $(if $(FORCE),--force)
 
+learner-tree: .env-grade  ## what learners get, in _build/learner: no solutions, no hidden tests
+	@$(PY) -m tools.learner_tree
+
 grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(PY) -m grading $(ASSIGNMENT) $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
 

@@ -21,7 +21,8 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.md"
 
 # Plug-ins of this course, in nbgrader's own lists, so that its commands and the formgrader use them
 # too. They replace DeduplicateIds, Execute, SaveAutoGrades; see grading/README.md.
-sys.path.append(str(Path(__file__).resolve().parent))
+if (here := str(Path(__file__).resolve().parent)) not in sys.path:
+    sys.path.append(here)
 c.Autograde.sanitize_preprocessors = [
     "grading.sanitize.RebuildCells",
     "nbgrader.preprocessors.ClearOutput",
@@ -47,3 +48,9 @@ c.GenerateFeedback.preprocessors = [
 c.GenerateFeedback.exporter_class = "grading.feedback.FeedbackExporter"
 # Feedback shows a learner's cells: no script in them may run in the reader's browser.
 c.HTMLExporter.sanitize_html = True
+
+# `nbgrader autograde` and the formgrader read a file as `make grade` does, before nbgrader does.
+if os.name == "posix":
+    import grading.commands  # found through the path above
+
+    grading.commands.install()

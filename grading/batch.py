@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import hashlib
-import sys
 import time
 import traceback
 from collections import Counter
@@ -52,7 +51,11 @@ class How:
 
 
 def grade_all(
-    course: Course, assignment: str, wanted: list[str] | None = None, how: How | None = None
+    course: Course,
+    assignment: str,
+    wanted: list[str] | None = None,
+    how: How | None = None,
+    show: report.Progress | None = None,
 ) -> bool:
     """Grade an assignment's submissions and write the CSV and the JSON summary.
 
@@ -63,6 +66,7 @@ def grade_all(
         assignment: which assignment.
         wanted: whose submissions; None for everybody's.
         how: how to run it.
+        show: who is told how it goes; the terminal by default.
 
     Returns:
         Whether every submission has its verdict: False if one needs another try.
@@ -71,7 +75,7 @@ def grade_all(
         Refusal: if there is no such assignment, submission or learner, another run is going on,
             the engine cannot be used, or what has to be written cannot be.
     """
-    how = how or How()
+    how, show = how or How(), show or report.Progress()
     known(course, assignment)
     found = intake.learners(course.submitted, assignment)
     chosen = _choose(course, assignment, found, wanted)
@@ -84,19 +88,19 @@ def grade_all(
                 raise Refusal(said) from refusal
             raise
         start = time.monotonic()
-        batch = Batch(course, assignment, source, how)
+        batch = Batch(course, assignment, source, how, show)
         try:
             with engine.executor(how.engine, how.jobs, how.scheduler) as pool:
                 batch.run(pool, chosen)
         except KeyboardInterrupt:
-            print("\nstopped; what was graded is kept, run the same command again for the rest")
+            show.stopped()
         except (Stopped, ValueError, OSError) as problem:
             if not batch.begun:
                 raise Refusal(faults.explain(problem, course) or str(problem)) from problem
             if isinstance(problem, ValueError):
                 raise
             said = faults.explain(problem, course) or str(problem)
-            print(f"\nstopped: {said}. What was graded is kept.", file=sys.stderr)
+            show.wrong(f"stopped: {said}. What was graded is kept.")
         return _report(batch, found, chosen, time.monotonic() - start)
 
 
@@ -108,7 +112,7 @@ def _report(batch: "Batch", found: list[str], chosen: list[str], seconds: float)
         cells, table = report.rows(course, assignment, found, batch.unwritten)
         settled = {row["learner"] for row in table if row["status"] != RETRY}
         done = settled >= set(chosen)
-        print(f"\n{report.summary(table)}\n")
+        batch.show.table(table, chosen)
         counts = Counter(row["status"] for row in table)
         told = {"assignment": assignment, "done": done, "sandbox": batch.how.sandbox}
         told |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
@@ -118,9 +122,9 @@ def _report(batch: "Batch", found: list[str], chosen: list[str], seconds: float)
         report.write_json(path.with_suffix(".json"), told)
     except (OSError, SQLAlchemyError) as problem:
         said = faults.explain(problem, course) or _explain(problem, course)
-        print(f"{path.name} is not that of this run: {said}.", file=sys.stderr)
+        batch.show.wrong(f"{path.name} is not that of this run: {said}.")
         return False
-    print(f"{len(chosen)} submissions in {seconds:.1f} s; {path}")
+    batch.show.end(len(chosen), seconds, path)
     return done
 
 
@@ -132,10 +136,19 @@ class Batch:
         assignment: which assignment.
         source: the instructor's notebook.
         how: how to run it.
+        show: who is told how it goes.
     """
 
-    def __init__(self, course: Course, assignment: str, source: NotebookNode, how: How):
+    def __init__(
+        self,
+        course: Course,
+        assignment: str,
+        source: NotebookNode,
+        how: How,
+        show: report.Progress,
+    ):
         self.course, self.assignment, self.source, self.how = course, assignment, source, how
+        self.show = show
         self.rules = course.fingerprint(assignment) + ("" if how.sandbox else " no sandbox")
         self.secret = engine.course_secret(course.root)
         self.runner = RunCells(config=course.config)
@@ -151,7 +164,7 @@ class Batch:
     def run(self, pool: Executor, chosen: list[str]) -> None:
         """Grade these learners' submissions, a few at a time, so that memory stays flat."""
         waiting: dict[Future, tuple] = {}
-        self.show = report.Progress(len(chosen))
+        self.show.begin(len(chosen))
         try:
             for learner in chosen:
                 begun = time.monotonic()
@@ -240,13 +253,13 @@ class Batch:
         folder = course.progress(assignment)
         try:
             if now.status == ZERO:
-                record.zero(course, learner, assignment, now.reason, got.timestamp)
+                record.zero(course, assignment, got, now.reason)
             elif work is not None:
                 if future is not None:
                     self.ran += 1
                     self.stored.put(work["key"], future.result())
                 notes = self.stored.get(work["key"])["notes"]
-                record.grade(course, learner, assignment, notebook, got.timestamp, self.how)
+                record.grade(course, assignment, got, notebook, self.how)
                 marks = [] if self.how.sandbox else ["graded without a sandbox"]
                 reason = "; ".join([*filter(None, [got.note]), *marks, *notes])
                 now = replace(now, status=GRADED, reason=reason)

@@ -50,11 +50,14 @@ class Course:
         root = root.resolve()
         if not (root / CONFIG).is_file():
             raise Refusal(f"{root} is not a course folder: it has no {CONFIG}")
-        config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+        return cls.configured(root, PyFileConfigLoader(CONFIG, path=str(root)).load_config())
+
+    @classmethod
+    def configured(cls, root: Path, config: Config) -> "Course":
+        """The course in ``root`` under these settings, which are changed to fit."""
         config.CourseDirectory.root = str(root)
         # Scores and people's work are nobody else's business.
         config.Autograde.permissions = 600
-        config.GenerateFeedback.permissions = 600
         return cls(root, config)
 
     def directory(self, **overrides: str) -> CourseDirectory:

@@ -5,15 +5,14 @@ submission, and asks nobody else for anything.
 """
 
 import functools
-import html
 import re
-from pathlib import Path
 
 from jinja2.bccache import Bucket, BytecodeCache
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import Highlight2HTML, strip_ansi
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell, new_notebook
 from nbgrader.preprocessors import ClearHiddenTests
 from nbgrader.utils import is_grade, is_locked
 
@@ -30,24 +29,6 @@ POLICY = (
 )
 PICTURE = re.compile(r"<img\b(?![^>]*\balt=)", re.IGNORECASE)
 SCRIPT = re.compile(r"<script\b[^>]*>.*?</script>", re.DOTALL | re.IGNORECASE)
-
-REFUSED = """<!DOCTYPE html>
-<html lang="en">
-<head>
-{policy}
-<meta charset="utf-8">
-<title>{assignment}</title>
-<style>
-body {{ font: 16px/1.5 sans-serif; max-width: 42em; margin: 3em auto; padding: 0 1em; }}
-</style>
-</head>
-<body>
-<h1>{assignment}</h1>
-<p><strong>Score: 0 of {max_score:g}.</strong> Your submission could not be graded.</p>
-<p>{reason}</p>
-</body>
-</html>
-"""
 
 
 class HideTests(ClearHiddenTests):
@@ -132,13 +113,9 @@ class FeedbackExporter(HTMLExporter):
         return PICTURE.sub('<img alt="a picture that this cell drew"', page), resources
 
 
-def write_refusal(path: Path, assignment: str, max_score: float, reason: str) -> None:
-    """Write the page of a submission that gets no points, with the reason."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    page = REFUSED.format(
-        policy=POLICY,
-        assignment=html.escape(assignment),
-        max_score=max_score,
-        reason=html.escape(reason),
-    )
-    path.write_text(page, encoding="utf-8")
+def refusal(reason: str) -> NotebookNode:
+    """What stands in place of a submission that gets no points: a notebook that says why."""
+    # The reason may quote a file's name. As numbers, characters are neither Markdown nor HTML.
+    plain = "".join(c if c.isalnum() or c in " .,:" else f"&#{ord(c)};" for c in reason)
+    text = f"**No points: this submission could not be graded.**\n\n{plain}"
+    return new_notebook(cells=[new_markdown_cell(text, id="reason")])

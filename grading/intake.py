@@ -3,14 +3,16 @@
 A submission is ``submitted/<learner>/<assignment>/<assignment>.ipynb``. Nothing of it reaches
 nbgrader before it was read here: a file that plain nbgrader would stumble over (a link, a pipe,
 half a file, another format) ends as a :class:`Reject` with a reason that its author can understand,
-and harms nobody else. Other files in the folder are ignored, but for ``timestamp.txt``.
+and harms nobody else. Other files in the folder are ignored, but for ``timestamp.txt`` and what
+nbgrader's exchange needs to return feedback.
 """
 
 import hashlib
 import json
 import os
+import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from nbgrader.utils import parse_utc
 
 MAX_BYTES = 10 * 2**20
 MAX_CELLS = 2000
+SECRET = "submission_secret.txt"  # written by nbgrader's exchange
 KINDS = ("code", "markdown", "raw")
 
 
@@ -52,6 +55,7 @@ class Submission:
         problem: why it cannot be read, if so.
         timestamp: when it was handed in (UTC), if ``timestamp.txt`` says so.
         note: something the instructor should know about it.
+        secret: under what name nbgrader's exchange returns feedback, if it came from there.
     """
 
     learner: str
@@ -59,11 +63,12 @@ class Submission:
     problem: str = ""
     timestamp: datetime | None = None
     note: str = ""
+    secret: str = ""
 
     @property
     def digest(self) -> str:
         """A hash of all that was handed in."""
-        told = repr((self.problem, str(self.timestamp), self.note)).encode()
+        told = repr((self.problem, str(self.timestamp), self.note, self.secret)).encode()
         return hashlib.sha256(told + b"\0" + (self.data or b"")).hexdigest()
 
 
@@ -82,20 +87,22 @@ def learners(submitted: Path, assignment: str) -> list[str]:
 def collect(folder: Path, learner: str, assignment: str) -> Submission:
     """Read one submission's files; never raises for what a learner can do."""
     name = f"{assignment}.ipynb"
+    found = Submission(learner, None)
     try:
         for path in (folder.parent, folder):
             if not stat.S_ISDIR(os.lstat(path).st_mode):
                 raise Reject("The submission's folder is a link or a file. Hand in a real folder.")
-        stamp, note = _timestamp(folder / "timestamp.txt")
+        stamp, note = timestamp(folder / "timestamp.txt")
+        found = replace(found, timestamp=stamp, note=note, secret=_secret(folder / SECRET))
         if not os.path.lexists(folder / name):
-            found = sorted(set(os.listdir(folder)) - {"timestamp.txt"})
-            held = ", ".join(map(_printable, found[:5])) or "nothing"
+            names = sorted(set(os.listdir(folder)) - {"timestamp.txt", SECRET})
+            held = ", ".join(map(_printable, names[:5])) or "nothing"
             raise Reject(f"The file {name} is missing. The folder holds: {held}.")
-        return Submission(learner, _read(folder / name, MAX_BYTES), timestamp=stamp, note=note)
+        return replace(found, data=_read(folder / name, MAX_BYTES))
     except Reject as reject:
-        return Submission(learner, None, problem=str(reject))
+        return replace(found, problem=str(reject))
     except OSError as error:
-        return Submission(learner, None, problem=f"The file cannot be read: {error.strerror}.")
+        return replace(found, problem=f"The file cannot be read: {error.strerror}.")
 
 
 def parse(data: bytes) -> list[Cell]:
@@ -182,14 +189,23 @@ def _read(path: Path, limit: int) -> bytes:
     return data
 
 
-def _timestamp(path: Path) -> tuple[datetime | None, str]:
-    """What ``timestamp.txt`` says, and a note if it says nothing that can be used."""
+def timestamp(path: Path) -> tuple[datetime | None, str]:
+    """What ``timestamp.txt`` says (UTC), and a note if it says nothing that can be used."""
     if not os.path.lexists(path):
         return None, ""
     try:
         return parse_utc(_read(path, 100).decode().strip()), ""
     except (Reject, OSError, ValueError, OverflowError):
         return None, "timestamp.txt is no date, so it is unknown whether this is late"
+
+
+def _secret(path: Path) -> str:
+    """The secret that nbgrader's exchange wrote; empty if there is none, or it is no such thing."""
+    try:
+        text = _read(path, 1000).decode("ascii")
+    except (Reject, OSError, ValueError):
+        return ""
+    return text if re.fullmatch(r"[0-9a-f]{32,256}", text) else ""
 
 
 def _printable(text: str) -> str:

@@ -6,19 +6,22 @@ verdict standing, and after.
 """
 
 import json
+import secrets
 import shutil
 import tempfile
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 
 import nbformat
 from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
 from nbgrader.converters import Autograde, GenerateFeedback
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
 
 from grading import faults
 from grading.course import SILENT, Course
-from grading.feedback import write_refusal
+from grading.feedback import refusal
+from grading.intake import SECRET, Submission
 
 GRADED, ZERO, RETRY = "graded", "zero", "retry"
 
@@ -67,14 +70,19 @@ def feedback_page(course: Course, learner: str, assignment: str) -> Path:
     return course.folder("feedback", learner, assignment) / f"{assignment}.html"
 
 
+def graded_copy(course: Course, learner: str, assignment: str) -> Path:
+    return course.folder("autograded", learner, assignment) / f"{assignment}.ipynb"
+
+
 def stands(course: Course, learner: str, assignment: str) -> bool:
-    """Whether what a record speaks of is still there: the scores and the page."""
+    """Whether what a record speaks of is still there: the scores, the graded copy and the page."""
     with Gradebook(course.db_url, course.course_id) as gradebook:
         try:
             gradebook.find_submission(assignment, learner)
         except MissingEntry:
             return False
-    return feedback_page(course, learner, assignment).is_file()
+    made = (graded_copy, feedback_page)
+    return all(path(course, learner, assignment).is_file() for path in made)
 
 
 def void(course: Course, learner: str, assignment: str, *, replaced: bool) -> None:
@@ -103,16 +111,39 @@ def void(course: Course, learner: str, assignment: str, *, replaced: bool) -> No
             pass
 
 
-def zero(
-    course: Course, learner: str, assignment: str, reason: str, timestamp: datetime | None
-) -> None:
-    """Give no points, and a page that says why."""
+def zero(course: Course, assignment: str, got: Submission, reason: str) -> None:
+    """Give no points, and say why where a graded copy and a page would be."""
+    learner = got.learner
     with Gradebook(course.db_url, course.course_id) as gradebook:
         gradebook.update_or_create_student(learner)
-        submission = gradebook.update_or_create_submission(assignment, learner, timestamp=timestamp)
+        submission = gradebook.update_or_create_submission(
+            assignment, learner, timestamp=got.timestamp
+        )
         _set_scores(gradebook, submission, 0.0)
-        max_score = submission.max_score
-    write_refusal(feedback_page(course, learner, assignment), assignment, max_score, reason)
+    # Without a copy, the formgrader goes on asking for this submission to be graded.
+    copy = graded_copy(course, learner, assignment)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(refusal(reason), copy)
+    _accompany(copy.parent, got)
+    directory = course.directory(student_id=learner, assignment_id=assignment)
+    _convert(_Feedback, directory, course.config)
+
+
+def _accompany(folder: Path, got: Submission) -> None:
+    """Put beside a notebook what nbgrader carries on to the feedback's folder.
+
+    Its exchange returns feedback under a secret, and stops at a submission without, before it has
+    returned the others'. What did not come through the exchange gets one that nobody knows.
+    """
+    stamp = f"{got.timestamp.isoformat(' ')} UTC" if got.timestamp else ""
+    (folder / "timestamp.txt").write_text(stamp)
+    (folder / SECRET).write_text(got.secret or secrets.token_hex(64))
+
+
+def _convert(kind: type, directory: CourseDirectory, config: Config) -> None:
+    converter = kind(coursedir=directory, config=config, log=SILENT)
+    converter.force = True
+    converter.start()
 
 
 def _set_scores(gradebook: Gradebook, submission: SubmittedAssignment, score: float | None) -> None:
@@ -126,12 +157,7 @@ def _set_scores(gradebook: Gradebook, submission: SubmittedAssignment, score: fl
 
 
 def grade(
-    course: Course,
-    learner: str,
-    assignment: str,
-    notebook: nbformat.NotebookNode,
-    timestamp: datetime | None,
-    how,
+    course: Course, assignment: str, got: Submission, notebook: nbformat.NotebookNode, how
 ) -> None:
     """Take a clean notebook through nbgrader: verdict, scores, feedback.
 
@@ -139,30 +165,26 @@ def grade(
 
     Args:
         course: the course.
-        learner: whose.
         assignment: of which assignment.
-        notebook: what :func:`grading.sanitize.rebuild` made.
-        timestamp: when it was handed in.
+        got: what was handed in.
+        notebook: what :func:`grading.sanitize.rebuild` made of it.
         how: with ``sandbox`` and ``gpu``, as the verdict was reached.
 
     Raises:
         Exception: whatever goes wrong, as it is.
     """
     with tempfile.TemporaryDirectory(prefix="submission-") as staging:
-        folder = Path(staging) / learner / assignment
+        folder = Path(staging) / got.learner / assignment
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{assignment}.ipynb")
-        if timestamp:
-            (folder / "timestamp.txt").write_text(f"{timestamp.isoformat(' ')} UTC")
+        _accompany(folder, got)
         directory = course.directory(
-            submitted_directory=staging, student_id=learner, assignment_id=assignment
+            submitted_directory=staging, student_id=got.learner, assignment_id=assignment
         )
         config = course.config.copy()
         config.RunCells.sandbox, config.RunCells.gpu = how.sandbox, how.gpu
         for kind in (_Autograde, _Feedback):
-            converter = kind(coursedir=directory, config=config, log=SILENT)
-            converter.force = True
-            converter.start()
+            _convert(kind, directory, config)
 
 
 class _One:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 import sys
 import time
 from collections.abc import Mapping
@@ -91,13 +92,10 @@ def write_json(path: Path, told: dict) -> None:
 
 
 class Progress:
-    """A line for each submission, with how many are done, the rate and the time left.
+    """A line for each submission, with how many are done, the rate and the time left."""
 
-    Args:
-        total: how many submissions there are.
-    """
-
-    def __init__(self, total: int):
+    def begin(self, total: int) -> None:
+        """There are so many submissions."""
         self.total, self.done, self.start = total, 0, time.monotonic()
         self.bar = sys.stdout.isatty()
 
@@ -116,6 +114,54 @@ class Progress:
         left = (self.total - self.done) / rate if rate else 0.0
         bar = "#" * filled + "." * (20 - filled)
         return f"[{bar}] {self.done}/{self.total}, {rate:.1f} per second, {left:.0f} s left"
+
+    def stopped(self) -> None:
+        """Say that the run was interrupted."""
+        print("\nstopped; what was graded is kept, run the same command again for the rest")
+
+    def wrong(self, said: str) -> None:
+        """Say what the machine refused."""
+        print(f"\n{said}", file=sys.stderr)
+
+    def table(self, table: list[dict], chosen: list[str]) -> None:
+        """Show how all ended; ``chosen`` are those of this run."""
+        print(f"\n{summary(table)}\n")
+
+    def end(self, number: int, seconds: float, path: Path) -> None:
+        """Say how many were chosen, how long they took, and where the table is."""
+        print(f"{number} submissions in {seconds:.1f} s; {path}")
+
+
+class Logged(Progress):
+    """The same for nbgrader's log, which its command and the formgrader show.
+
+    Args:
+        log: nbgrader's.
+    """
+
+    def __init__(self, log: logging.Logger):
+        self.log = log
+
+    def begin(self, total: int) -> None:
+        self.log.info("Grading %d submissions", total)
+
+    def line(self, learner: str, word: str) -> None:
+        self.log.info("%s  %s", learner, word)
+
+    def stopped(self) -> None:
+        self.log.warning("stopped; what was graded is kept, grade again for the rest")
+
+    def wrong(self, said: str) -> None:
+        self.log.error("%s", said)
+
+    def table(self, table: list[dict], chosen: list[str]) -> None:
+        for row in table:
+            if row["learner"] in chosen:
+                tell = self.log.info if row["status"] == GRADED else self.log.warning
+                tell("%s", " ".join(summary([row]).splitlines()[1].split()))
+
+    def end(self, number: int, seconds: float, path: Path) -> None:
+        self.log.info("%d submissions in %.1f s; %s", number, seconds, path)
 
 
 def summary(table: list[dict]) -> str:

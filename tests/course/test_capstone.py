@@ -81,7 +81,7 @@ def test_the_last_cell_ranks_or_says_why_not(run):
         ("masked_attention", "masked_fill(~mask", "masked_fill(mask"),
         ("masked_attention", "scores = scores.masked_fill(~mask, -math.inf)", "pass"),
         ("masked_attention", "dim=-1)\n    weights", "dim=-2)\n    weights"),
-        ("multi_head_attention", "(x @ w_q)", "(x @ w_k)"),
+        ("multi_head_attention", "x @ w_q", "x @ w_k"),
         ("multi_head_attention", "value, mask)\n    return heads", "value)\n    return heads"),
         ("multi_head_attention", ".transpose(1, 2).flatten(2) @", ".reshape(*x.shape[:2], -1) @"),
         ("layer_norm", "variance + eps", "variance"),

@@ -10,3 +10,14 @@ def empty_gradebook(tmp_path_factory):
     path = tmp_path_factory.mktemp("gradebook") / "gradebook.db"
     Gradebook(f"sqlite:///{path}", "attention-position-cache").close()
     return path
+
+
+@pytest.fixture(scope="session")
+def graded(tmp_path_factory):
+    """A batch with every kind of submission, graded once; its exit code."""
+    from test_grading import hand_in_all, new_course
+
+    folder = new_course(tmp_path_factory.mktemp("course"))
+    hand_in_all(folder)
+    folder.code = folder.grade()
+    return folder

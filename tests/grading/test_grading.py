@@ -19,7 +19,7 @@ from grading.course import Course
 from grading.execute import KeepVerdict, RunCells
 
 
-def _course(root):
+def new_course(root):
     folder = Folder(root)
     folder.publish(source())
     return folder
@@ -28,7 +28,7 @@ def _course(root):
 @pytest.fixture
 def course(tmp_path, empty_gradebook):
     shutil.copy(empty_gradebook, tmp_path)
-    return _course(tmp_path)
+    return new_course(tmp_path)
 
 
 def _careless():
@@ -84,10 +84,8 @@ def _tells():
     return answers(double=double, shout="def shout(text):\n    return text.louder()")
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory):
-    """A batch with every kind of submission, graded once; its exit code and what it printed."""
-    folder = _course(tmp_path_factory.mktemp("course"))
+def hand_in_all(folder):
+    """Submissions of every kind."""
     folder.hand_in("full", answers(**RIGHT))
     folder.hand_in("partial", answers(double=RIGHT["double"]))
     folder.hand_in("blank", answers())
@@ -102,8 +100,6 @@ def graded(tmp_path_factory):
     folder.path("misnamed").with_name("my answers.ipynb").write_text("{}")
     folder.path("thief").symlink_to(folder.path("full"))
     os.mkfifo(folder.path("pipe"))
-    folder.code = folder.grade()
-    return folder
 
 
 SCORES = {
@@ -157,7 +153,7 @@ def test_a_displayed_number_is_no_score():
 def test_a_zero_says_why_in_the_table_and_on_the_page(graded, learner, reason):
     assert reason in graded.table()[learner]["reason"]
     assert reason in graded.page(learner)
-    assert "0 of 5" in graded.page(learner)
+    assert f"{NAME} (Score: 0.0 / 5.0)" in graded.page(learner)
 
 
 def test_what_ends_python_costs_its_own_points_and_says_so(graded):
@@ -202,10 +198,12 @@ def test_a_page_runs_nothing_and_asks_nobody(graded):
 def test_files_are_for_their_owner_alone(graded):
     made = [graded.root / "gradebook.db"]
     for step in ("autograded", "feedback", "progress", "reports"):
-        made += (graded.root / step).rglob("*")
+        made += [graded.root / step, *(graded.root / step).rglob("*")]
     assert len(made) > 50
     open_to_others = [path for path in made if stat.S_IMODE(path.stat().st_mode) & 0o077]
-    assert not open_to_others
+    # nbgrader's exchange hands pages on with the rights they have; their folders are closed.
+    pages = {path for path in (graded.root / "feedback").rglob("*") if path.is_file()}
+    assert set(open_to_others) == pages
 
 
 def test_the_release_is_not_touched(graded):
@@ -240,7 +238,8 @@ def test_a_resubmission_that_fails_takes_the_old_score_away(course):
     assert course.scores() == {"ada": ("3.0", "graded"), "bob": ("0.0", "zero")}
     assert course.gradebook() == {"ada": 3.0, "bob": 0.0}
     assert "Python stopped" in course.page("ada")
-    assert not (course.root / "autograded" / "bob" / NAME).exists()
+    kept = course.root / "autograded" / "bob" / NAME / f"{NAME}.ipynb"
+    assert "its JSON is broken" in nbformat.read(kept, as_version=4).cells[0].source
 
     course.hand_in("ada", answers(**RIGHT))
     assert course.grade("--learner", "ada") == 0
@@ -345,6 +344,18 @@ def test_a_mended_test_grades_again(course):
     course.publish(mended)
     assert course.grade() == 0
     assert course.scores()["ada"] == ("5.0", "graded")
+
+
+def test_changed_points_count_from_the_next_grading_on(course):
+    course.hand_in("ada", answers(double=RIGHT["double"]))
+    assert course.grade() == 0
+    assert (course.table()["ada"]["score"], course.table()["ada"]["max_score"]) == ("2.0", "5.0")
+    changed = source()
+    changed.cells[2].metadata["nbgrader"]["points"] = 7
+    course.publish(changed)
+    assert course.grade() == 0
+    assert (course.table()["ada"]["score"], course.table()["ada"]["max_score"]) == ("7.0", "10.0")
+    assert course.gradebook() == {"ada": 7.0}
 
 
 def test_a_loop_without_end_costs_its_own_points(course, capfd):

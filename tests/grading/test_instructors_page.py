@@ -1,0 +1,133 @@
+"""The page "For instructors": its commands, run in their order in a fresh clone."""
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from course_folder import ROOT
+
+PAGE = (ROOT / "book" / "for-instructors.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+ASSIGNMENT = "01-attention"
+WRITTEN = [
+    "downloads",
+    "submitted",
+    "autograded",
+    "feedback",
+    "reports",
+    "progress",
+    "gradebook.db",
+]
+
+
+def clone(target: Path) -> Path:
+    """A clone of the repository as it stands here, committed or not, with this environment."""
+    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target / name)
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (("init", "-q"), ("add", "--all"), (*who, "commit", "-qm", "The course")):
+        subprocess.run(["git", *words], cwd=target, check=True)
+    (target / ".venv").symlink_to(sys.prefix)
+    return target
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    """The course folder after every command of the page, and what they printed, block by block."""
+    folder, home = clone(tmp_path_factory.mktemp("course")), tmp_path_factory.mktemp("home")
+    parts = [f"echo '=== block {number}'\n{block}" for number, block in enumerate(BLOCKS)]
+    done = subprocess.run(
+        ["bash", "-e"],
+        input="\n".join(parts),
+        cwd=folder,
+        # PYTHON: the environment is made already, and must not be made anew for the clone.
+        env={**os.environ, "PYTHON": "true", "PYTHONPATH": str(folder), "HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    return folder, done.stdout
+
+
+def test_the_python_on_the_page_runs():
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 1
+    config = type("Config", (), {})()
+    config.AssignLatePenalties = type("Section", (), {})()
+    exec(blocks[0], {"c": config})
+    plugin = config.AssignLatePenalties.plugin_class()
+    assert plugin.late_submission_penalty("ada", 20.0, 1) == pytest.approx(2.0)
+    assert plugin.late_submission_penalty("ada", 20.0, 86_401) == pytest.approx(4.0)
+    assert plugin.late_submission_penalty("ada", 20.0, 50 * 86_400) == 20.0
+
+
+def test_files_and_messages_that_the_page_names_are_there():
+    sources = "".join(path.read_text() for path in (ROOT / "grading").glob("*.py"))
+    sources = re.sub(r'"\s*\n?\s*f?"', "", sources)
+    for message in ("bwrap was not found", "nobody handed in", "another run is grading"):
+        assert message in PAGE
+        assert message in sources
+    for message in ("left out: rename the folder", "timestamp.txt is no date"):
+        assert message in PAGE
+        assert message in sources
+    limits = re.findall(r"`(?:c\.RunCells\.)?(\w+)` \((\d+)", PAGE)
+    assert len(limits) == 5
+    for name, value in limits:
+        assert re.search(rf"{name} = (?:Float|Int)\({value}(?:\.0)?,", sources), name
+    for path in ("CONTRIBUTING.md", "grading/README.md", "nbgrader_config.py"):
+        assert path in PAGE
+        assert (ROOT / path).is_file()
+
+
+@pytest.mark.long
+def test_every_command_works(followed):
+    folder, said = followed
+    assert all((folder / name).exists() for name in WRITTEN)
+    with (folder / "reports" / f"grades-{ASSIGNMENT}.csv").open(newline="") as file:
+        table = {row["learner"]: row for row in csv.DictReader(file)}
+    best = table["ada"]["max_score"]
+    assert {name: (row["score"], row["status"]) for name, row in table.items()} == {
+        "ada": (best, "graded"),
+        "bob": ("0.0", "graded"),
+        "eve": ("0.0", "zero"),
+    }
+    assert {row["late"] for row in table.values()} == {"yes"}
+    for learner in table:
+        page = folder / "reports" / f"{ASSIGNMENT}-{learner}.html"
+        assert page.read_bytes()
+    assert "its JSON is broken" in (folder / "reports" / f"{ASSIGNMENT}-eve.html").read_text()
+    assert "| wrong/" in (folder / "reports" / "kill-matrix.md").read_text()
+    assert "Every answer is scored as its header says." in said
+    assert "no hidden test and no solution in _build/learner, exercises" in said
+
+
+@pytest.mark.long
+def test_what_one_way_graded_the_others_leave_alone(followed):
+    _, said = followed
+    blocks = said.split("=== block ")
+    (autograde,) = (
+        text
+        for text, block in zip(blocks[1:], BLOCKS, strict=True)
+        if block.startswith("nbgrader autograde")
+    )
+    assert autograde.count("unchanged") == 3
+
+
+@pytest.mark.long
+def test_nothing_of_it_would_be_committed(followed):
+    folder, _ = followed
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    # The link to this environment is the test's own.
+    assert [line for line in status.stdout.splitlines() if line != "?? .venv"] == []

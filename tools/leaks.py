@@ -1,0 +1,151 @@
+"""Search folders for hidden tests and solutions: ``python -m tools.leaks FOLDER ...``.
+
+For whoever gives a folder out. Looked for are the lines of `solutions/` that learners must not get:
+each line of a hidden test, and each solution, known by three lines that follow one another. Pages,
+notebooks, archives and archives in archives are opened; names do not matter. Exit status: 0 nothing
+found, 1 something found, 2 nothing to search.
+"""
+
+import argparse
+import html
+import io
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SHORTEST = 24  # characters: a shorter line is nobody's own
+RUN = 3  # lines of a solution in a row
+ARCHIVES = (".zip", ".whl", ".epub")
+TAG = re.compile(r"<[^<>]*>")
+STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')  # notebooks and scripts keep code in these
+
+# Lines of hidden tests that anybody would write: the book has them too, for reasons of its own.
+COMMON = frozenset(
+    {
+        "c, s = math.cos(angle), math.sin(angle)",
+        "expected[row, column, 2 * i + 1] = math.cos(phase)",
+        "expected[row, column, 2 * i] = math.sin(phase)",
+        "for dtype in (torch.float64, torch.bfloat16):",
+        "for h in range(n_heads):",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What was found, and where: the file, the assignment it is from, a line of it."""
+
+    place: str
+    assignment: str
+    line: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: of {self.assignment}: {self.line}"
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in map(str.strip, text.splitlines()) if line]
+
+
+def _cells(path: Path) -> list[str]:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    return ["".join(cell["source"]) for cell in notebook["cells"]]
+
+
+def _regions(slug: str, what: str) -> Iterator[list[str]]:
+    """The lines between the marks of this kind, region by region."""
+    for source in _cells(ROOT / "solutions" / slug / f"{slug}.ipynb"):
+        for region in re.findall(rf"### BEGIN {what}\n(.*?)### END {what}", source, re.DOTALL):
+            yield _lines(region)
+
+
+@cache
+def released() -> frozenset[str]:
+    """Every line that learners have anyway."""
+    paths = (ROOT / "exercises").glob("*/*.ipynb")
+    return frozenset(line for path in paths for cell in _cells(path) for line in _lines(cell))
+
+
+@cache
+def secrets() -> tuple[dict[str, str], dict[tuple[str, ...], str]]:
+    """What is looked for: hidden tests' lines and solutions' runs, each with its assignment."""
+    hidden, runs = {}, {}
+    for folder in sorted((ROOT / "solutions").glob("*/*.ipynb")):
+        slug = folder.stem
+        for region in _regions(slug, "HIDDEN TESTS"):
+            for line in region:
+                if len(line) >= SHORTEST and line not in released() | COMMON:
+                    hidden.setdefault(line, slug)
+        for region in _regions(slug, "SOLUTION"):
+            for start in range(len(region) - RUN + 1):
+                run = tuple(region[start : start + RUN])
+                own = [line for line in run if len(line) >= SHORTEST and line not in released()]
+                if len(own) > 1:
+                    runs.setdefault(run, slug)
+    return hidden, runs
+
+
+def texts(name: str, data: bytes) -> Iterator[tuple[str, str]]:
+    """The texts of a file, each with a name: of an archive those of every member."""
+    if name.endswith(ARCHIVES):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for member in archive.namelist():
+                yield from texts(f"{name}!{member}", archive.read(member))
+        return
+    text = data.decode(errors="ignore")
+    yield name, text
+    if name.endswith((".html", ".xhtml")):
+        yield name, html.unescape(TAG.sub("", text))
+    if quoted := [_unquoted(found) for found in STRING.findall(text)]:
+        yield name, "\n".join(quoted)
+
+
+def _unquoted(text: str) -> str:
+    """A text in the form of JSON and scripts, as it is meant."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return ""
+
+
+def search(folder: Path) -> list[Leak]:
+    """What a folder holds that learners must not get, one entry for a file and assignment."""
+    hidden, runs = secrets()
+    found: dict[tuple[str, str], Leak] = {}
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file():
+            continue
+        for name, text in texts(path.relative_to(folder).as_posix(), path.read_bytes()):
+            lines = _lines(text)
+            for line in lines:
+                if line in hidden:
+                    found.setdefault((name, hidden[line]), Leak(name, hidden[line], line))
+            for start in range(len(lines) - RUN + 1):
+                if slug := runs.get(run := tuple(lines[start : start + RUN])):
+                    found.setdefault((name, slug), Leak(name, slug, " / ".join(run)))
+    return list(found.values())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tools.leaks", description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    folders = parser.parse_args(arguments).folders
+    if empty := [folder for folder in folders if not any(folder.rglob("*"))]:
+        print(f"nothing to search in {', '.join(map(str, empty))}", file=sys.stderr)
+        return 2
+    found = [(folder, leak) for folder in folders for leak in search(folder)]
+    for folder, leak in found:
+        print(f"{folder}/{leak}")
+    if not found:
+        print(f"no hidden test and no solution in {', '.join(map(str, folders))}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
