@@ -131,6 +131,8 @@ def test_a_printed_page_is_the_text_alone(visit):
                 const shown = (what) => [...document.querySelectorAll(what)]
                     .filter(node => node.checkVisibility())
                     .map(node => node.outerHTML.slice(0, 80));
+                const long = [...document.querySelectorAll('article pre.long')]
+                    .filter(code => code.checkVisibility());
                 const article = document.querySelector('article.bd-article');
                 return {
                     screen: shown('.bd-sidebar-primary, .bd-sidebar-secondary, footer, ' +
@@ -140,7 +142,7 @@ def test_a_printed_page_is_the_text_alone(visit):
                     title: shown('article h1').length,
                     whole: [...article.querySelectorAll('.cell_input')].filter(cell =>
                         getComputedStyle(cell.querySelector('pre')).breakInside === 'avoid').length,
-                    torn: [...article.querySelectorAll('pre.long')].filter(code => {
+                    torn: long.filter(code => {
                         for (let node = code; node !== article; node = node.parentElement) {
                             const style = getComputedStyle(node);
                             if (style.breakInside !== 'auto') return false;
@@ -148,7 +150,7 @@ def test_a_printed_page_is_the_text_alone(visit):
                         }
                         return true;
                     }).length,
-                    long: article.querySelectorAll('pre.long').length,
+                    long: long.length,
                     share: article.getBoundingClientRect().width / innerWidth,
                     theme: document.documentElement.dataset.theme,
                 };
