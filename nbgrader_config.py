@@ -48,6 +48,8 @@ c.GenerateFeedback.preprocessors = [
 c.GenerateFeedback.exporter_class = "grading.feedback.FeedbackExporter"
 # Feedback shows a learner's cells: no script in them may run in the reader's browser.
 c.HTMLExporter.sanitize_html = True
+# Through an exchange (docs/hub.md), learners must be able to read what is returned to them.
+c.ExchangeFactory.release_feedback = "grading.exchange.ReleaseFeedback"
 
 # `nbgrader autograde` and the formgrader read a file as `make grade` does, before nbgrader does.
 if os.name == "posix":

@@ -207,6 +207,8 @@ def test_from_release_to_feedback_with_two_learners(settings, ada, ben, cleo):
 
     # Feedback goes back to each, and to nobody else.
     formgrader(ada, "release_feedback")
+    returned = list((Path(settings["exchange"]) / COURSE / "feedback").iterdir())
+    assert [path.stat().st_mode & 0o777 for path in returned] == [0o644, 0o644]
     pages = {}
     for person in (ben, cleo):
         act(person, "fetch_feedback")
