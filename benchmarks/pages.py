@@ -28,17 +28,17 @@ HTML = ROOT / "_build" / "html"
 SIZE = {"width": 1280, "height": 800}
 # Notes the moments at which the page is ready; `done` says that all are known.
 CLOCK = """
-window.ready = {};
+window.pageReady = {};
 addEventListener('DOMContentLoaded', () => {
     const figures = document.querySelectorAll('.slider-figure');
     const asleep = document.querySelectorAll('.slider-figure :disabled').length;
-    if (figures.length && !asleep) ready.figures = performance.now();
+    if (figures.length && !asleep) pageReady.figures = performance.now();
 });
 addEventListener('load', () => {
     const typeset = window.MathJax?.startup?.promise ?? Promise.resolve();
     typeset.then(() => document.fonts.ready).then(() => {
-        ready.formulas = performance.now();
-        ready.done = true;
+        pageReady.formulas = performance.now();
+        pageReady.done = true;
     });
 });
 """
@@ -87,8 +87,8 @@ def open_once(browser: Browser, address: str) -> tuple[dict, dict]:
         page = context.new_page()
         page.add_init_script(CLOCK)
         page.goto(address, wait_until="load")
-        page.wait_for_function("window.ready.done")
-        return page.evaluate("ready"), page.evaluate(COUNTS)
+        page.wait_for_function("window.pageReady.done")
+        return page.evaluate("({...window.pageReady})"), page.evaluate(COUNTS)
     finally:
         context.close()
 
