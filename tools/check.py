@@ -72,7 +72,7 @@ STAGES = {
     "book": Stage("the book, built strictly", ((PYTHON, "-m", "tools.book"),)),
     "course": Stage(
         "chapters, claims, exercises, contents",
-        (pytest("--numprocesses=2", "--dist=loadgroup", "tests/course"),),
+        (pytest("--numprocesses=2", "--dist=loadfile", "tests/course"),),
     ),
     "nbval": Stage(
         "every solution executed with its hidden tests",
