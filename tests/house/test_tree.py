@@ -75,6 +75,13 @@ def test_no_tracked_file_is_large():
     assert not large, f"over {LARGEST} bytes: {large}"
 
 
+def test_no_tracked_file_is_a_link():
+    """A link to an environment would come with the clone, and point nowhere."""
+    command = ["git", "ls-files", "--stage"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert [line for line in listed.splitlines() if line.startswith("120000")] == []
+
+
 def test_lib_is_not_ignored_by_git():
     """Common .gitignore templates ignore ``lib/``; a new module would silently stay behind."""
     result = subprocess.run(
