@@ -28,6 +28,7 @@ class Stage:
 
 
 QUICK, LONG = ("-m", "not long"), ("-m", "long")
+TWO = ("--numprocesses=2", "--dist=loadfile")  # two test processes, which share files of tests
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
@@ -72,7 +73,7 @@ STAGES = {
     "book": Stage("the book, built strictly", ((PYTHON, "-m", "tools.book"),)),
     "course": Stage(
         "chapters, claims, exercises, contents",
-        (pytest("--numprocesses=2", "--dist=loadfile", "tests/course"),),
+        (pytest(*TWO, "tests/course"),),
     ),
     "nbval": Stage(
         "every solution executed with its hidden tests",
@@ -82,7 +83,7 @@ STAGES = {
     "grading": Stage("from release to feedback, on fixtures", (pytest("tests/grading"),)),
     "browser": Stage(
         "the built site in Chromium",
-        (pytest("--numprocesses=2", "--dist=loadfile", "tests/browser"),),
+        (pytest(*TWO, "tests/browser"),),
         program="chromium",
     ),
 }
@@ -92,9 +93,13 @@ REMEDY = {
 }
 
 
-def environment() -> dict[str, str]:
-    """Two threads at most per process, so that timings and memory stay what they are elsewhere."""
-    return {"OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "0", **os.environ}
+def environment(command: tuple[str, ...]) -> dict[str, str]:
+    """Two threads per process, so that timings and memory stay what they are elsewhere.
+
+    Of two test processes each gets one: with two each they wait for one another, twice as long.
+    """
+    threads = "1" if TWO[0] in command else "2"
+    return {"OMP_NUM_THREADS": threads, "PYTHONHASHSEED": "0", **os.environ}
 
 
 def run(stage: Stage) -> tuple[str, float]:
@@ -106,7 +111,7 @@ def run(stage: Stage) -> tuple[str, float]:
     start = time.monotonic()
     for command in stage.commands:
         print("$ " + " ".join(command).replace(PYTHON, "python"), flush=True)
-        code = subprocess.run(command, cwd=ROOT, env=environment()).returncode
+        code = subprocess.run(command, cwd=ROOT, env=environment(command)).returncode
         if code:
             return f"FAILED (exit {code})", time.monotonic() - start
     return "passed", time.monotonic() - start

@@ -105,7 +105,9 @@ RULE = {
 
 def test_cells_are_scored_by_the_rule_of_nbgrader():
     meta = {"nbgrader": {"grade": True, "solution": False, "points": 3, "grade_id": "cell"}}
-    probe = nbformat.v4.new_code_cell("class probe:\n    check = None", id="probe")
+    given = {"nbgrader": {"locked": True}}  # without a mark it would be a cell that only draws
+    source = "class probe:\n    check = None"
+    probe = nbformat.v4.new_code_cell(source, metadata=given, id="probe")
     books = [
         nbformat.v4.new_notebook(
             cells=[probe, nbformat.v4.new_code_cell(source, metadata=meta, id="cell")]

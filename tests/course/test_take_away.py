@@ -145,7 +145,9 @@ def test_the_pdf_is_offered_while_the_pages_are_those_it_was_made_from(tmp_path)
 
 def test_make_builds_each_of_them():
     for name in ("zip", "pdf", "epub"):
-        said = subprocess.run(["make", "-n", name], cwd=ROOT, capture_output=True, text=True).stdout
+        command = ["make", "--no-print-directory", "-n", name]
+        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
         assert said.splitlines()[-1].endswith(f"-m tools.take_away {name}")
-    said = subprocess.run(["make", "-n", "take-away"], cwd=ROOT, capture_output=True, text=True)
+    command = ["make", "--no-print-directory", "-n", "take-away"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert said.stdout.splitlines()[-1].endswith("-m tools.take_away")
