@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import ROOT
 from tools import lab
 
 pytestmark = pytest.mark.long
 
 # tests/grading is no package: it would hide the folder grading/.
 _found = importlib.util.spec_from_file_location(
-    "course_folder", lab.ROOT / "tests" / "grading" / "course_folder.py"
+    "course_folder", ROOT / "tests" / "grading" / "course_folder.py"
 )
 course_folder = importlib.util.module_from_spec(_found)
 _found.loader.exec_module(course_folder)
@@ -48,7 +49,7 @@ def jupyter(folder: Path, home: Path):
     options = ["--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
     places = {f"JUPYTER_{what}_DIR": str(home / what) for what in ("CONFIG", "DATA", "RUNTIME")}
     # The course's tools are in its own folder; this one has a copy of the settings alone.
-    places |= {"PYTHONPATH": str(lab.ROOT), "JUPYTER_TOKEN": token, "HOME": str(home)}
+    places |= {"PYTHONPATH": str(ROOT), "JUPYTER_TOKEN": token, "HOME": str(home)}
     with (home / "log").open("w") as log:
         process = subprocess.Popen(
             lab.command(folder, options),
