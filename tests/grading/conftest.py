@@ -1,7 +1,14 @@
 """What several files of these tests share."""
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 from nbgrader.api import Gradebook
+
+# nbgrader starts `alembic` by its name: as in nbgrader_config.py.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 @pytest.fixture(scope="session")
