@@ -228,20 +228,27 @@ def measure_step(
     return entry
 
 
-@torch.inference_mode()
-def steps(run: Run) -> None:
-    """How far a step is from the bandwidth limit: as Python starts it, and replayed."""
+def measure_steps(run: Run, shapes, lengths: tuple[int, ...], **how) -> list[dict]:
+    """:func:`measure_step` for each model and length, as far as the section's time goes."""
     entries = run.section["entries"] = []
-    for shape in reversed(run.plan.shapes):
+    for shape in shapes:
         model = shape.make(run.device.device, run.dtype)
-        for t in run.plan.step_lengths:
+        for t in lengths:
             point = f"{shape.name}, {t} tokens"
             if run.late(point):
                 continue
             with run.attempt(point):
-                entries.append(measure_step(run, shape, model, t))
+                entries.append(measure_step(run, shape, model, t, **how))
+                run.save()
         del model
         run.device.clear()
+    return entries
+
+
+@torch.inference_mode()
+def steps(run: Run) -> None:
+    """How far a step is from the bandwidth limit: as Python starts it, and replayed."""
+    entries = measure_steps(run, reversed(run.plan.shapes), run.plan.step_lengths)
     if not entries:
         raise RuntimeError("no step was measured")
 
@@ -263,18 +270,7 @@ def compile_steps(run: Run, shapes, name: str, options: dict | None) -> None:
     if run.device.compiler is None:
         run.section["not_here"] = "torch.compile is measured on a GPU only"
         return
-    entries = run.section["entries"] = []
-    for shape in shapes:
-        model = shape.make(run.device.device, run.dtype)
-        for t in run.plan.compile_lengths:
-            point = f"{shape.name}, {t} tokens"
-            if run.late(point):
-                continue
-            with run.attempt(point):
-                entries.append(measure_step(run, shape, model, t, name=name, options=options))
-                run.save()
-        del model
-        run.device.clear()
+    entries = measure_steps(run, shapes, run.plan.compile_lengths, name=name, options=options)
     if not any(name in entry["seconds"] for entry in entries):
         raise RuntimeError("; ".join(run.section["errors"]) or "nothing was compiled")
 

@@ -3,17 +3,12 @@
 import importlib.util
 import os
 import re
-import secrets
-import socket
-import subprocess
-import time
-import urllib.request
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import jupyter
 from tests.browser.conftest import ROOT
 from tools import lab
 
@@ -39,44 +34,6 @@ SCORES = {"ada": "5 / 5", "bob": "3 / 5", "eve": "0 / 5", "mal": "3 / 5"}
 WAIT = 60_000
 
 
-@contextmanager
-def jupyter(folder: Path, home: Path):
-    """JupyterLab on a course folder, as ``make lab INSTRUCTOR=1`` starts it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    token = secrets.token_hex(16)
-    options = ["--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
-    places = {f"JUPYTER_{what}_DIR": str(home / what) for what in ("CONFIG", "DATA", "RUNTIME")}
-    # The course's tools are in its own folder; this one has a copy of the settings alone.
-    places |= {"PYTHONPATH": str(ROOT), "JUPYTER_TOKEN": token, "HOME": str(home)}
-    with (home / "log").open("w") as log:
-        process = subprocess.Popen(
-            lab.command(folder, options),
-            cwd=folder,
-            env={**lab.environment("instructor"), **places},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(240):
-            try:
-                urllib.request.urlopen(f"{address}/api?token={token}", timeout=5).close()
-                break
-            except OSError:
-                assert process.poll() is None, (home / "log").read_text()
-                time.sleep(0.25)
-        yield address, token
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """A course with its settings and one assignment in `solutions/`, and nothing else."""
@@ -89,7 +46,16 @@ def course(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(browser, course, tmp_path_factory):
-    with jupyter(course.root, tmp_path_factory.mktemp("home")) as (address, token):
+    """JupyterLab on the course folder, as ``make lab INSTRUCTOR=1`` starts it."""
+    home = tmp_path_factory.mktemp("home")
+    # The course's tools are in its own folder; this one has a copy of the settings alone.
+    variables = {"PYTHONPATH": str(ROOT), "HOME": str(home)}
+
+    def command(options: list[str]) -> list[str]:
+        return lab.command(course.root, options)
+
+    with jupyter.running(command, "instructor", home, course.root, **variables) as found:
+        address, token = found
         page = browser.new_page(viewport={"width": 1300, "height": 900})
         page.set_default_timeout(WAIT)
         page.goto(f"{address}/lab?token={token}&reset")

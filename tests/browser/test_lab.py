@@ -2,13 +2,8 @@
 
 import contextlib
 import os
-import secrets
-import socket
-import subprocess
 import sys
 import time
-import urllib.request
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -19,6 +14,7 @@ from nbgrader.preprocessors import SaveCells
 from playwright.sync_api import expect
 from traitlets.config import Config
 
+from tests.browser import jupyter
 from tools import lab, start
 
 NAME = "small"
@@ -70,44 +66,13 @@ def course(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(course, tmp_path_factory):
     """JupyterLab as ``make lab EXERCISE=small`` starts it; its address and its token."""
+
+    def command(options: list[str]) -> list[str]:
+        return lab.command(start.WORK, lab.prepare(["--exercise", NAME, *options]))
+
     home = tmp_path_factory.mktemp("home")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    token = secrets.token_hex(16)
-    options = ["--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
-    places = {f"JUPYTER_{what}_DIR": str(home / what) for what in ("CONFIG", "DATA", "RUNTIME")}
-    arguments = lab.prepare(["--exercise", NAME, *options])
-    with (home / "log").open("w") as log:
-        process = subprocess.Popen(
-            lab.command(start.WORK, arguments),
-            cwd=start.ROOT,
-            env={**lab.environment("learner"), **places, "JUPYTER_TOKEN": token},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait(f"{address}/api?token={token}", process, home / "log")
-        yield address, token
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _wait(address: str, process: subprocess.Popen, log: Path) -> None:
-    for _ in range(240):
-        try:
-            urllib.request.urlopen(address, timeout=5).close()
-            return
-        except OSError:
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.25)
-    pytest.fail(f"JupyterLab did not answer in a minute:\n{log.read_text()}")
+    with jupyter.running(command, "learner", home, start.ROOT) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
