@@ -7,6 +7,7 @@
 - sphinx-thebe, which loads code from a third party, is taken out.
 - Markup of other packages that screen readers cannot use is mended.
 - Binder and Colab buttons wait until ``repository.url`` is set.
+- Where a page names the wheel of `lib` to install, a site with an address gives the wheel's.
 - The menu of downloads offers the chapter's exercise and the wheel of `lib`, where they were made
   (``_build/take-away``), and the exercise's name in the text is a link to it.
 - The start page at the root is a redirect that says where it leads.
@@ -167,6 +168,22 @@ class LinkExercises(SphinxPostTransform):
                 link += literal
 
 
+class AddressWheel(SphinxPostTransform):
+    """Say how to install `lib` where nothing can be put beside the notebook, as on Colab."""
+
+    default_priority = 6
+    builders = ("html",)
+
+    def run(self, **options) -> None:
+        if not self.config.html_baseurl:
+            return
+        for literal in list(self.document.findall(nodes.literal)):
+            if found := re.fullmatch(r"python -m pip install (\S+\.whl)", literal.astext()):
+                command = f"%pip install {self.config.html_baseurl.rstrip('/')}/_downloads/{found[1]}"
+                words = nodes.Text(". On Colab, run this in a new first cell instead: ")
+                literal.parent += [words, nodes.literal("", command)]
+
+
 class TakeAway(SphinxDirective):
     """Where `tools.take_away` lists what can be downloaded as a whole."""
 
@@ -197,5 +214,6 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", more_downloads, priority=600)  # after the theme's buttons
     app.add_directive("take-away", TakeAway)
     app.add_post_transform(LinkExercises)
+    app.add_post_transform(AddressWheel)
     app.connect("build-finished", write_start, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,6 +22,7 @@ ROOT = book.ROOT
 BOOK = ROOT / "book"
 REPOSITORY = "https://github.com/example/course"
 BINDER = "https://mybinder.org/v2/gh/example/course/main?urlpath=lab/tree/book/{name}.ipynb"
+INSTALL = "python -m pip install demo-1.0-py3-none-any.whl"
 COLAB = "https://colab.research.google.com/github/example/course/blob/main/book/{name}.ipynb"
 
 
@@ -226,7 +227,7 @@ def small_site(folder) -> list[str]:
         "format: jb-book\nroot: book/index\nchapters:\n- file: book/01-one\n"
     )
     notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_markdown_cell("# One\n\nText.", id="title")],
+        cells=[nbformat.v4.new_markdown_cell(f"# One\n\nFirst: `{INSTALL}`", id="title")],
         metadata={"kernelspec": {"name": "python3", "display_name": "p", "language": "python"}},
     )
     nbformat.write(notebook, folder / "book" / "01-one.ipynb")
@@ -251,7 +252,8 @@ def test_a_site_with_addresses_has_launch_buttons_and_a_sitemap(tmp_path):
     subprocess.run(command, cwd=ROOT, check=True)
     text = page.read_text()
     assert "mybinder" not in text
-    assert "colab" not in text
+    assert "colab" not in text.lower()
+    assert BeautifulSoup(text, "html.parser").article.p.text == f"First: {INSTALL}"
     assert not (tmp_path / "_build" / "html" / "sitemap.xml").exists()
 
     settings = give_addresses(tmp_path)
@@ -259,6 +261,10 @@ def test_a_site_with_addresses_has_launch_buttons_and_a_sitemap(tmp_path):
     text = page.read_text()
     assert f'href="{BINDER.format(name="01-one")}"' in text
     assert f'href="{COLAB.format(name="01-one")}"' in text
+    first = BeautifulSoup(text, "html.parser").article.p
+    assert first.text.startswith(f"First: {INSTALL}. On Colab")
+    wheel = "https://example.org/course/_downloads/demo-1.0-py3-none-any.whl"
+    assert first.select("code")[-1].text == f"%pip install {wheel}"
     assert 'property="og:url" content="https://example.org/course/book/01-one.html"' in text
     assert f'property="og:site_name" content="{settings["title"]}"' in text
     sitemap = (tmp_path / "_build" / "html" / "sitemap.xml").read_text()

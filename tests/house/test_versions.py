@@ -63,13 +63,15 @@ def test_environment_yml_installs_every_extra_under_the_lock():
     assert f"--editable .[{extras}]" in through_pip
 
 
-def test_binder_has_the_locked_versions_of_what_lib_needs():
+def test_binder_has_what_lib_needs_in_the_locked_minor_versions():
     listed = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text())["dependencies"]
-    pins = {CONDA_NAMES.get(name, name): pin for name, pin in (item.split("=") for item in listed)}
+    names = [item.split("=")[0] for item in listed]
+    pins = {CONDA_NAMES.get(name, name): pin for name, _, pin in (i.partition("=") for i in listed)}
     assert PYPROJECT["project"]["requires-python"] == f">={pins.pop('python')}"
-    assert pins == {name: lock()[name] for name in pins}
+    for name, pin in pins.items():
+        assert name in ("pip", "setuptools") or lock()[name].rsplit(".", 1)[0] == pin, name
     assert {Requirement(text).name for text in PYPROJECT["project"]["dependencies"]} <= set(pins)
-    assert "ipykernel" in pins
+    assert {"ipykernel", "pytorch-cpu"} <= set(names)  # a kernel, and no CUDA
 
 
 def test_binder_removes_nothing_outside_binder(tmp_path):
