@@ -1,3 +1,24 @@
+// MathJax would typeset a whole page before anything else may happen on it, two seconds for a long
+// chapter. Here it takes a few formulas at a time: those in view, then the others from top to bottom.
+// In between, the page is drawn, scrolls and answers. `MathJax.startup.promise` waits for the last.
+const AT_A_TIME = 24;
+const typesetInTurn = async () => {
+  const inView = (formula) => {
+    const { width, top, bottom } = formula.getBoundingClientRect();
+    return width && bottom > 0 && top < innerHeight;
+  };
+  const waiting = new Set(document.querySelectorAll(".math"));
+  while (waiting.size) {
+    await new Promise((go) => setTimeout(go));
+    const seen = [...waiting].filter(inView);
+    const next = (seen.length ? seen : [...waiting]).slice(0, AT_A_TIME);
+    await MathJax.typesetPromise(next);
+    next.forEach((formula) => waiting.delete(formula));
+  }
+};
+if (window.MathJax) {
+  MathJax.startup = { pageReady: typesetInTurn };
+}
 // A formula wider than its place scrolls inside itself. Then the keyboard must be able to reach it.
 // On paper a page is light, and a long piece of code may stand on two sheets.
 window.addEventListener("beforeprint", () => {

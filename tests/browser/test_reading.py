@@ -299,3 +299,41 @@ def test_no_word_of_the_picture_is_cut_off(visit, size):
         }).map(text => text.textContent); }"""
     )
     assert cut == []
+
+
+# --- what a reader waits for
+
+WATCH = """
+window.frames_drawn = 0;
+window.order = [];  // the place of each formula on the page, as they are typeset, and the frame
+const frame = () => { frames_drawn += 1; requestAnimationFrame(frame); };
+requestAnimationFrame(frame);
+new MutationObserver(changes => {
+    for (const { addedNodes } of changes) {
+        for (const node of addedNodes) {
+            const formula = node.nodeName === 'MJX-CONTAINER' && node.closest('.math');
+            if (formula) {
+                const box = formula.getBoundingClientRect();
+                const place = [...document.querySelectorAll('.math')].indexOf(formula);
+                order.push([place, box.bottom > -200 && box.top < innerHeight + 200, frames_drawn]);
+            }
+        }
+    }
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_formulas_in_view_are_typeset_first_and_the_page_goes_on(browser, base):
+    """Somebody follows a link into the middle of a long page."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.add_init_script(WATCH)
+    page.goto(f"{base}/book/05-rope.html#summary", wait_until="load")
+    page.wait_for_function("window.MathJax?.startup?.promise !== undefined")
+    page.evaluate("MathJax.startup.promise.then(() => 0)")
+    places, in_view, frames = zip(*page.evaluate("order"), strict=True)
+    wanted = page.locator(".math").count()
+    page.close()
+    assert sorted(places) == list(range(wanted))
+    assert places[0] > wanted / 2  # not from the top
+    assert in_view[0]
+    assert frames[-1] - frames[0] > 3  # drawn in between
