@@ -94,19 +94,22 @@ CAPTIONED = re.compile(
 )
 
 
-def accessible(app, pagename, templatename, context, doctree) -> None:
-    """Mend what axe-core finds in the markup that other packages write."""
+def mended(app, pagename, templatename, context, doctree) -> None:
+    """Mend what axe-core and the standard find in the markup that other packages write."""
+    if "body" not in context:
+        return
     for found, better in (
         # docutils' role is withdrawn from ARIA, and may stand in no list
-        ('role="doc-biblioentry"', 'role="listitem"'),
+        (r'role="doc-biblioentry"', 'role="listitem"'),
         # MyST-NB's label hides the words that stand on the control
-        ('<summary aria-label="Toggle hidden content">', "<summary>"),
+        (r'<summary aria-label="Toggle hidden content">', "<summary>"),
+        # sphinx-proof names every proof, and what every theorem says, the same
+        (r'(class="(?:proof admonition|\w+-content)") id="proof(?:-content)?"', r"\1"),
+        (r'(<div class="proof admonition">\s*<p>)Proof\.', r"\1<em>Proof.</em>"),
+        # a figure is announced by its caption, which Chromium does not do alone
+        (CAPTIONED, r'\1 aria-labelledby="\2-caption"\3 id="\2-caption">'),
     ):
-        if "body" in context:
-            context["body"] = context["body"].replace(found, better)
-    if "body" in context:  # a figure is announced by its caption, which Chromium does not do alone
-        named = r'\1 aria-labelledby="\2-caption"\3 id="\2-caption">'
-        context["body"] = CAPTIONED.sub(named, context["body"])
+        context["body"] = re.sub(found, better, context["body"])
 
 
 def made(app: Sphinx) -> Path:
@@ -175,11 +178,12 @@ class AddressWheel(SphinxPostTransform):
     builders = ("html",)
 
     def run(self, **options) -> None:
-        if not self.config.html_baseurl:
+        site = self.config.html_baseurl.rstrip("/")
+        if not site:
             return
         for literal in list(self.document.findall(nodes.literal)):
             if found := re.fullmatch(r"python -m pip install (\S+\.whl)", literal.astext()):
-                command = f"%pip install {self.config.html_baseurl.rstrip('/')}/_downloads/{found[1]}"
+                command = f"%pip install {site}/_downloads/{found[1]}"
                 words = nodes.Text(". On Colab, run this in a new first cell instead: ")
                 literal.parent += [words, nodes.literal("", command)]
 
@@ -210,7 +214,7 @@ def setup(app: Sphinx) -> dict:
     without_thebe(app)
     app.connect("config-inited", without_repository)
     app.connect("env-get-outdated", outdated)
-    app.connect("html-page-context", accessible)
+    app.connect("html-page-context", mended)
     app.connect("html-page-context", more_downloads, priority=600)  # after the theme's buttons
     app.add_directive("take-away", TakeAway)
     app.add_post_transform(LinkExercises)

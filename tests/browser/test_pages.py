@@ -1,6 +1,7 @@
 """What holds of every page of the built site, opened in Chromium."""
 
 import json
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -111,6 +112,7 @@ class Document(HTMLParser):
         super().__init__()
         self.links: list[str] = []
         self.anchors: set[str] = set()
+        self.names: Counter[str] = Counter()  # how often each id stands on the page
         self.formulas: list[str] = []
         self.inside = False  # a formula
         self.feed(path.read_text(encoding="utf-8"))
@@ -118,6 +120,7 @@ class Document(HTMLParser):
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
         self.links += [attributes[name] for name in ("href", "src") if attributes.get(name)]
+        self.names.update([attributes["id"]] if attributes.get("id") else [])
         self.anchors |= {attributes[name] for name in ("id", "name") if attributes.get(name)}
         self.inside = tag == "span" and "math" in (attributes.get("class") or "").split()
 
@@ -149,6 +152,14 @@ def test_links_and_anchors_lead_somewhere(documents):
                     broken.append(f"{path.name}: {address} (no such anchor)")
     assert broken == []
     assert checked > 1000
+
+
+def test_an_id_stands_once_on_a_page(documents):
+    doubled = {
+        path.name: [name for name, count in document.names.items() if count > 1]
+        for path, document in documents.items()
+    }
+    assert {page: names for page, names in doubled.items() if names} == {}
 
 
 CHAPTERS = [name for name in listed_pages() if name.split("/")[-1][:2].isdigit()]
