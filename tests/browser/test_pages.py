@@ -201,3 +201,13 @@ def test_wide_formulas_and_tables_scroll_inside_themselves(opened):
         }"""
     )
     assert escaped == []
+
+
+def test_a_formula_stands_whole_on_a_phone(opened):
+    """A formula that runs on behind the edge looks complete, and a term is missing."""
+    cut = opened.look("phone").evaluate(
+        """() => [...document.querySelectorAll('article mjx-container[display]')]
+            .filter(node => node.scrollWidth > node.clientWidth)
+            .map(node => `${node.parentElement.id} ${node.scrollWidth} > ${node.clientWidth}`)"""
+    )
+    assert cut == []
