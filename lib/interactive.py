@@ -297,8 +297,10 @@ def _say(words: str | Callable[..., str], values: dict) -> str:
 NOTE = "The controls need JavaScript. What you see is the first frame."
 
 # Colours of the page where it names them (Sphinx's theme, then JupyterLab), else of the system.
-LIGHT = "--page:#fff;--ink:#222832;color-scheme:light"
-DARK = "--page:#14181e;--ink:#ced6dd;color-scheme:dark"
+# On a dark page blue and orange are lighter: pale cells and thin lines have to stand out there too.
+LIGHT = "--page:#fff;--ink:#222832;--c0:#0072B2;--c1:#D55E00;color-scheme:light"
+DARK = "--page:#14181e;--ink:#ced6dd;--c0:#3390cc;--c1:#df6a10;color-scheme:dark"
+DRAWN = ("var(--c0)", "var(--c1)", *COLORS[2:])
 DASHES = ("none", "8 4", "2 3", "9 3 2 3")  # one for each of COLORS
 STYLE = """
 .slider-figure{LIGHT;--bg:var(--pst-color-background,var(--jp-layout-color0,var(--page)));
@@ -320,7 +322,7 @@ fill:currentColor}
 .slider-figure output{display:block;margin-bottom:1rem}
 .slider-figure .line{fill:none;stroke:var(--c);stroke-dasharray:var(--d)}
 .slider-figure .fill,.slider-figure .cell,.slider-figure .bar{fill:var(--c)}
-.slider-figure .cell{stroke:currentColor;stroke-opacity:.25}
+.slider-figure .cell{stroke:currentColor;stroke-opacity:.18}
 .slider-figure .bar{fill-opacity:.45;stroke:var(--c);stroke-width:1.5;stroke-dasharray:var(--d)}
 .slider-figure .axis,.slider-figure .grid{fill:none;stroke:currentColor;stroke-opacity:.7}
 .slider-figure .grid{stroke-opacity:.15}
@@ -328,8 +330,8 @@ fill:currentColor}
 .slider-figure .s{--c:currentColor}
 """
 STYLE = STYLE.replace("LIGHT", LIGHT).replace("DARK", DARK) + "".join(
-    f".slider-figure .s{series}{{--c:{COLORS[series]};--d:{dash}}}"
-    for series, dash in enumerate(DASHES)
+    f".slider-figure .s{series}{{--c:{color};--d:{dash}}}"
+    for series, (color, dash) in enumerate(zip(DRAWN, DASHES, strict=True))
 )
 SCRIPT = """((script, changes) => {
 const figure = script.closest(".slider-figure"),

@@ -227,7 +227,10 @@ def test_it_asks_nobody_for_anything():
 
 
 def test_series_have_the_colors_of_the_figures_and_a_dash_each():
-    for k, color in enumerate(COLORS):
+    for k, color in enumerate(COLORS[:2]):  # another one on a dark page
+        assert f"--c{k}:{color};" in interactive.LIGHT
+        assert f".s{k}{{--c:var(--c{k});" in interactive.STYLE
+    for k, color in enumerate(COLORS[2:], start=2):
         assert f".s{k}{{--c:{color};" in interactive.STYLE
     assert len(set(interactive.DASHES)) == len(COLORS)
 
@@ -239,16 +242,19 @@ def luminance(color):
 
 
 @pytest.mark.parametrize("theme", [interactive.LIGHT, interactive.DARK])
-@pytest.mark.parametrize("color", COLORS[:2])
-def test_numbers_are_readable_on_the_deepest_cell(theme, color):
-    page, ink = re.findall(r"#\w+", theme)
+@pytest.mark.parametrize("series", [0, 1])
+def test_numbers_are_readable_on_the_deepest_cell(theme, series):
+    page, ink, *colors = re.findall(r"#\w+", theme)
     page = page if len(page) == 7 else "#" + "".join(2 * digit for digit in page[1:])
+    color = colors[series]
     mixed = "#"
     for k in (1, 3, 5):
         over, under = int(color[k : k + 2], 16), int(page[k : k + 2], 16)
         mixed += f"{round(DEEPEST * over + (1 - DEEPEST) * under):02x}"
     low, high = sorted((luminance(mixed), luminance(ink)))
     assert (high + 0.05) / (low + 0.05) >= 4.5
+    low, high = sorted((luminance(color), luminance(page)))  # a thin line of that colour
+    assert (high + 0.05) / (low + 0.05) >= (5 if theme == interactive.DARK else 3)
 
 
 def test_weight():
