@@ -296,9 +296,10 @@ class MultiHeadAttention(nn.Module):
 
     .. math::
 
-        \operatorname{head}_h = \operatorname{Attention}(XW_q^{(h)}, CW_k^{(h)}, CW_v^{(h)}),
-        \qquad
-        Y = [\operatorname{head}_0, \dots, \operatorname{head}_{H-1}]\,W_o
+        \begin{aligned}
+        \operatorname{head}_h &= \operatorname{Attention}(XW_q^{(h)}, CW_k^{(h)}, CW_v^{(h)}), \\
+        Y &= [\operatorname{head}_0, \dots, \operatorname{head}_{H-1}]\,W_o
+        \end{aligned}
 
     with the context C = X in self-attention. The matrices of all heads are stored side by side:
     rows ``h * head_dim`` to ``(h + 1) * head_dim - 1`` of ``w_q.weight`` belong to head h (a

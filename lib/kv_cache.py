@@ -40,8 +40,10 @@ def kv_cache_bytes(
 
     .. math::
 
-        \text{batch} \cdot \text{layers} \cdot \text{kv heads} \cdot \text{length}
-        \cdot (\text{head\_dim} + \text{value\_dim}) \cdot \text{bytes per number}
+        \begin{aligned}
+        &\text{batch} \cdot \text{layers} \cdot \text{kv heads} \cdot \text{length} \\
+        &\quad \cdot (\text{head\_dim} + \text{value\_dim}) \cdot \text{bytes per number}
+        \end{aligned}
 
     With ``value_dim == head_dim`` the sum is the well-known factor 2.
 

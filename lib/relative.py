@@ -87,9 +87,11 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
 
     .. math::
 
-        (x_m + p_m) W_q W_k^\top (x_n + p_n)^\top
-        = x_m W_q W_k^\top x_n^\top + x_m W_q W_k^\top p_n^\top
-        + p_m W_q W_k^\top x_n^\top + p_m W_q W_k^\top p_n^\top
+        \begin{aligned}
+        &(x_m + p_m) W_q W_k^\top (x_n + p_n)^\top \\
+        &\quad = x_m W_q W_k^\top x_n^\top + x_m W_q W_k^\top p_n^\top \\
+        &\qquad + p_m W_q W_k^\top x_n^\top + p_m W_q W_k^\top p_n^\top
+        \end{aligned}
 
     Args:
         x: content, ``(..., length, d_model)``.
@@ -286,10 +288,12 @@ def transformer_xl_scores(
 
     .. math::
 
-        s_{mn} = \frac{1}{\sqrt{d_k}} \Bigl(\underbrace{q_m \cdot k_n}_{(a)}
-        + \underbrace{q_m \cdot (r_{m-n} W_r)}_{(b)}
-        + \underbrace{u \cdot k_n}_{(c)}
+        \begin{aligned}
+        s_{mn} &= \frac{1}{\sqrt{d_k}} \Bigl(\underbrace{q_m \cdot k_n}_{(a)}
+        + \underbrace{q_m \cdot (r_{m-n} W_r)}_{(b)} \\
+        &\qquad + \underbrace{u \cdot k_n}_{(c)}
         + \underbrace{v \cdot (r_{m-n} W_r)}_{(d)}\Bigr)
+        \end{aligned}
 
     with :math:`r_{m-n}` the sinusoidal encoding of m − n. Dai et al., 2019, arXiv:1901.02860,
     section 3.3. The encoding holds sin and cos interleaved; the authors' code holds all sines

@@ -6,10 +6,12 @@ angle that grows with the position. A dot product then depends on n − m alone
 
 .. math::
 
-    \langle R_m q, R_n k \rangle = q^\top R_m^\top R_n k = q^\top R_{n-m} k, \qquad
-    R_m = \operatorname{diag}(R_{m,0}, R_{m,1}, \dots), \quad
-    R_{m,i} = \begin{pmatrix} \cos m\theta_i & -\sin m\theta_i \\
-                              \sin m\theta_i & \cos m\theta_i \end{pmatrix}
+    \begin{aligned}
+    \langle R_m q, R_n k \rangle &= q^\top R_m^\top R_n k = q^\top R_{n-m} k, \\
+    R_m &= \operatorname{diag}(R_{m,0}, R_{m,1}, \dots), \\
+    R_{m,i} &= \begin{pmatrix} \cos m\theta_i & -\sin m\theta_i \\
+                               \sin m\theta_i & \cos m\theta_i \end{pmatrix}
+    \end{aligned}
 
 Conventions:
 
