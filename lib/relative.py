@@ -393,9 +393,11 @@ def deberta_scores(
 
     .. math::
 
-        s_{mn} = \frac{1}{\sqrt{3 d_k}} \Bigl(q_m \cdot k_n + q_m \cdot k^r_{\delta(m,n)}
-        + k_n \cdot q^r_{\delta(n,m)}\Bigr), \qquad
-        \delta(m, n) = \operatorname{clip}(m - n + c,\; 0,\; 2c - 1)
+        \begin{aligned}
+        s_{mn} &= \frac{1}{\sqrt{3 d_k}} \Bigl(q_m \cdot k_n + q_m \cdot k^r_{\delta(m,n)} \\
+        &\qquad + k_n \cdot q^r_{\delta(n,m)}\Bigr), \\
+        \delta(m, n) &= \operatorname{clip}(m - n + c,\; 0,\; 2c - 1)
+        \end{aligned}
 
     Content–content, content–position and position–content stay; position–position is dropped.
     Note the order of m and n in the last term; the implementation in the library transformers
