@@ -126,3 +126,8 @@ def test_a_chapter_keeps_its_code_and_loses_the_markup(path):
         for label in re.findall(r":label: eq-([\w-]+)", other.read_text())
     }
     assert dangling <= others, dangling
+
+
+def test_code_stays_as_it_is():
+    cells = [{"cell_type": "code", "source": ["said = '{eq}`eq-sum`, [there](#else)'"]}]
+    assert plain.notebook({"cells": cells})["cells"] == cells
