@@ -34,7 +34,7 @@ start:  ## copy an exercise into your own folder work/ (EXERCISE=05-rope NEW=1: 
 	@$(PYTHON) tools/start.py "$(EXERCISE)" $(if $(NEW),--new)
 
 lab: .env-lab  ## open JupyterLab on work/, with the chapters and the Validate button (EXERCISE=05-rope opens it)
-	@$(PY) -m tools.lab $(if $(INSTRUCTOR),--instructor) $(if $(EXERCISE),--exercise "$(EXERCISE)")
+	@$(PY) -m tools.lab $(if $(INSTRUCTOR),--instructor) $(if $(EXERCISE),--exercise "$(EXERCISE)") $(OPTIONS)
 
 check: .env-lab  ## run the tests that you see, and say what is missing (EXERCISE=05-rope; without: all you started)
 	@$(PY) -m tools.selfcheck $(if $(EXERCISE),"$(EXERCISE)")
@@ -95,7 +95,7 @@ clean:  ## remove what was built (not .venv, not people's work)
 .env-paper:
 	@$(PYTHON) tools/env.py book paper
 .env-lab:
-	@$(PYTHON) tools/env.py lab
+	@$(PYTHON) tools/env.py lab $(if $(WEIGHTS),pretrained)
 .env-hub:
 	@$(PYTHON) tools/env.py hub grade
 .env-grade:

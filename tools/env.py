@@ -4,6 +4,8 @@ Runs on a bare Python 3.11 with the standard library alone: ``python3.11 tools/e
 A second call with nothing changed installs nothing and returns at once.
 """
 
+from __future__ import annotations  # an old Python gets as far as the message that it is old
+
 import fcntl
 import hashlib
 import json

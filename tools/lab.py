@@ -11,7 +11,7 @@ instructor (``--instructor``, ``make lab INSTRUCTOR=1``) gets the whole course f
 formgrader, and the panel that marks cells as answers and tests. Neither JupyterLab asks another
 site for news.
 
-Further arguments go to JupyterLab: ``python -m tools.lab --no-browser --port 8890``.
+Further arguments go to JupyterLab: ``make lab OPTIONS="--no-browser --port=8890"``.
 """
 
 import os

@@ -3,7 +3,8 @@
 A chapter's text is MyST: theorems, boxes and numbered equations are directives, references are
 roles. JupyterLab shows these as they were typed. Here they become plain Markdown: a numbered
 equation carries its label as its tag, and a reference shows the label, so that one finds the other.
-What is inside code, or is no MyST, stays as it is.
+What is inside code, or is no MyST, stays as it is. A link to a heading becomes one that JupyterLab
+follows, and what the site asks to install is said to be there: ``make lab`` has installed it.
 """
 
 import copy
@@ -13,6 +14,11 @@ FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w:-]+)\} *(.*)$")
 CODE = re.compile(r"^(`{3,}|~{3,})[^`{]*$")
 OPTION = re.compile(r"^:([\w-]+): *(.*)$")
 TARGET = re.compile(r"^\([\w-]+\)=$")
+HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+LINK = re.compile(r"\]\(#([\w-]+)\)")
+WHEEL = re.compile(
+    r"The\s+download\s+menu\s+at\s+the\s+top\s.*?`python -m pip install \S+\.whl`", re.DOTALL
+)
 ROLE = re.compile(r"\{(eq|prf:ref|numref|ref|cite(?::[pt])?)\}`([^`]+)`")
 
 
@@ -97,7 +103,16 @@ def _short(label: str) -> str:
 def notebook(book: dict) -> dict:
     """A copy of a notebook whose text is plain Markdown; its code is as it was."""
     made = copy.deepcopy(book)
-    for cell in made["cells"]:
-        if cell["cell_type"] == "markdown":
-            cell["source"] = markdown("".join(cell["source"])).splitlines(keepends=True)
+    texts = [cell for cell in made["cells"] if cell["cell_type"] == "markdown"]
+    headings = HEADING.findall("\n".join("".join(cell["source"]) for cell in texts))
+    anchors = {_slug(heading): heading.replace(" ", "-") for heading in headings}
+    for cell in texts:
+        text = WHEEL.sub("Here it is installed.", markdown("".join(cell["source"])))
+        text = LINK.sub(lambda link: f"](#{anchors.get(link[1], link[1])})", text)
+        cell["source"] = text.splitlines(keepends=True)
     return made
+
+
+def _slug(heading: str) -> str:
+    """What a heading is called in a link on the site."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

@@ -401,6 +401,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     codes = []
     for name in names:
+        if codes:
+            print(flush=True)
         try:
             codes.append(0 if check(name, options.seconds) else 1)
         except start.Problem as problem:

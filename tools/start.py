@@ -9,6 +9,8 @@ those it renews what the learner did not change.
 Runs on a bare Python 3.11 with the standard library alone: ``python3.11 tools/start.py 05-rope``.
 """
 
+from __future__ import annotations  # an old Python gets as far as the message that it is old
+
 import argparse
 import hashlib
 import json
@@ -23,7 +25,10 @@ EXERCISES = ROOT / "exercises"
 BOOK = ROOT / "book"
 WORK = ROOT / "work"
 NOTE = "attention-position-cache"  # the key of our note in a copy's metadata
-Render = Callable[[dict], dict]
+OLD = (
+    "Python 3.11 or newer is needed, this is {}: install it, or say "
+    "`make PYTHON=/path/to/python3.11 ...`"
+)
 
 
 class Problem(Exception):
@@ -32,7 +37,9 @@ class Problem(Exception):
 
 def slugs() -> list[str]:
     """The released exercises, by the names of their folders."""
-    return sorted(path.parent.name for path in EXERCISES.glob("*/*.ipynb"))
+    # Another notebook beside one, or a checkpoint, is somebody's own.
+    found = EXERCISES.glob("*/*.ipynb")
+    return sorted(path.stem for path in found if path.stem == path.parent.name)
 
 
 def find(name: str) -> str:
@@ -92,7 +99,11 @@ def changed(path: Path) -> bool:
 
 
 def copy(
-    release: Path, target: Path, *, replace: bool = False, render: Render | None = None
+    release: Path,
+    target: Path,
+    *,
+    replace: bool = False,
+    render: Callable[[dict], dict] | None = None,
 ) -> None:
     """Write a copy of a notebook, with the note of where it is from, in one piece or not at all.
 
@@ -180,7 +191,7 @@ def start(slug: str, new: bool = False) -> str:
     return "\n".join(said)
 
 
-def chapters(render: Render | None = None) -> list[str]:
+def chapters(render: Callable[[dict], dict] | None = None) -> list[str]:
     """Copy the book's notebooks to ``work/chapters``, and renew those nobody changed.
 
     Args:
@@ -195,11 +206,12 @@ def chapters(render: Render | None = None) -> list[str]:
         target = WORK / "chapters" / source.name
         if not target.exists():
             copy(source, target, render=render)
-        elif origin(target) != fingerprint(read(source)):
-            if changed(target):
-                kept.append(source.name)
-            else:
+        elif not changed(target):
+            made = render(read(source)) if render else read(source)
+            if fingerprint(made) != fingerprint(read(target)):
                 copy(source, target, replace=True, render=render)
+        elif origin(target) != fingerprint(read(source)):
+            kept.append(source.name)
     return kept
 
 
@@ -211,6 +223,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("exercise", nargs="?", default="", help="such as 05-rope, or 05 in short")
     parser.add_argument("--new", action="store_true", help="put a newer release beside your copy")
     options = parser.parse_args(arguments)
+    if sys.version_info < (3, 11):  # noqa: UP036 - run by whatever python3 there is
+        print(OLD.format(sys.version.split()[0]), file=sys.stderr)
+        return 2
     try:
         print(start(find(options.exercise), options.new))
     except Problem as problem:

@@ -43,13 +43,20 @@ README = """\
 The exercises of the course "Attention, Position, Cache"
 
 Each folder holds one notebook. It needs Python 3.11 or newer with numpy, torch, matplotlib and
-Jupyter, and nothing else of this course:
+Jupyter, and nothing else of this course. In this folder, say:
 
+    python3 -m venv env
+    . env/bin/activate                 (on Windows: env\\Scripts\\activate)
     python -m pip install numpy torch matplotlib jupyterlab
     jupyter lab
 
+This takes some minutes, and on Linux 6 GB, most of it for PyTorch. The next time, the second and
+the last line are enough.
+
 Open a notebook and run its first two cells. Then write the parts that are missing; the test below
-each says what is not right yet.
+each says what is not right yet. The button "Validate", which the notebooks speak of, is not there:
+"Restart Kernel and Run All Cells" in the menu "Kernel" shows as much. Whoever wants the button
+adds nbgrader to the list above.
 """
 
 

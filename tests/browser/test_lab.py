@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import re
+import shutil
 import sys
 import time
 
@@ -18,6 +20,7 @@ from tests.browser import jupyter
 from tools import lab, start
 
 NAME = "small"
+FIGURE = ("10-kv-cache", "play-steps")  # a chapter, and a figure near its top
 ANSWER = """def double(x):
     ### BEGIN SOLUTION
     return 2 * x
@@ -57,6 +60,7 @@ def course(tmp_path_factory):
         cells=[new_code_cell("print(6 * 7)", id="ask")], metadata=notebook.metadata
     )
     nbformat.write(chapter, root / "book" / f"{NAME}.ipynb")
+    shutil.copy(start.BOOK / f"{FIGURE[0]}.ipynb", root / "book")
     with pytest.MonkeyPatch.context() as patch:
         for name, folder in (("EXERCISES", "exercises"), ("BOOK", "book"), ("WORK", "work")):
             patch.setattr(start, name, root / folder)
@@ -143,6 +147,50 @@ def test_the_chapters_are_beside_it_and_running_one_leaves_the_book_alone(page, 
         time.sleep(0.1)
     assert "42" in copy.read_text()
     assert (course / "book" / f"{NAME}.ipynb").read_bytes() == before
+
+
+def _run(page, cell, done) -> None:
+    """Run the active cell until it is done: JupyterLab drops what a kernel is not ready for."""
+    for _ in range(12):
+        page.keyboard.press("Control+Enter")
+        with contextlib.suppress(AssertionError):
+            expect(done).to_be_visible(timeout=8_000)
+            return
+    pytest.fail(cell.inner_text())
+
+
+@pytest.mark.long
+def test_a_figure_of_a_chapter_moves_by_keyboard_and_by_pointer(browser, server):
+    """A chapter as ``make lab`` copies it: the keys are the figure's, not JupyterLab's."""
+    address, token = server
+    cells = start.read(start.WORK / "chapters" / f"{FIGURE[0]}.ipynb")["cells"]
+    names = [cell["id"] for cell in cells]
+    page = browser.new_page(viewport={"width": 1300, "height": 1200})
+    page.goto(f"{address}/lab/workspaces/figure/tree/chapters/{FIGURE[0]}.ipynb?token={token}")
+    active = page.locator(".jp-NotebookPanel .jp-Cell.jp-mod-active")
+    expect(active).to_contain_text("Before the first cell", timeout=60_000)
+    place = 0
+    for name in ("setup", FIGURE[1]):
+        active.click(position={"x": 5, "y": 5})
+        for _ in range(names.index(name) - place):
+            page.keyboard.press("j")
+        place = names.index(name)
+        ran = active.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]"))
+        _run(page, active, ran if name == "setup" else active.locator(".slider-figure"))
+    figure = active.locator(".slider-figure")
+    slider = figure.locator("input[type=range]").first
+    picture, said = figure.locator("svg").first, slider.get_attribute("aria-valuetext")
+    seen = {said: picture.inner_html()}
+    slider.focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+        seen[slider.get_attribute("aria-valuetext")] = picture.inner_html()
+    assert len(seen) == len(set(seen.values())) == 3
+    expect(active.locator(".slider-figure")).to_be_visible()  # the arrows left the cell chosen
+    box = slider.bounding_box()
+    page.mouse.click(box["x"] + 2, box["y"] + box["height"] / 2)
+    assert slider.get_attribute("aria-valuetext") not in seen
+    page.close()
 
 
 def test_a_learner_sees_the_button_and_nothing_else_of_nbgrader(page):

@@ -52,7 +52,8 @@ def storage_problems(chapter: Chapter) -> list[str]:
 def template_problems(chapter: Chapter, exercises: Path = EXERCISES) -> list[str]:
     """What is missing from a chapter, or drawn without a description.
 
-    The exercise has to be named as soon as it stands in the folder ``exercises``.
+    The exercise has to be named as soon as it stands in the folder ``exercises``, and the command
+    that opens a copy of it: whoever opens the file itself writes where updates of the course do.
     """
     slug, found = chapter.slug, []
     code = [cell for cell in chapter.notebook.cells if cell.cell_type == "code"]
@@ -68,6 +69,8 @@ def template_problems(chapter: Chapter, exercises: Path = EXERCISES) -> list[str
     notebook = f"{slug}/{slug}.ipynb"
     if (exercises / notebook).is_file() and f"exercises/{notebook}" not in text:
         found.append(f"{slug}: the exercise exercises/{notebook} is not named")
+    if (exercises / notebook).is_file() and f"`make lab EXERCISE={slug}`" not in text:
+        found.append(f"{slug}: `make lab EXERCISE={slug}` is not named: it copies and opens it")
     if "{cite" not in text:
         found.append(f"{slug}: no work is cited")
     if "Often said wrong" not in text:
@@ -146,6 +149,7 @@ def broken(**changes):
     slug = changes.pop("slug", "01-good")
     text = "# Title\n\n" + "\n\n".join(f"## {section}\n\ntext" for section in SECTIONS)
     text += f"\n\nOften said wrong {{cite:p}}`x` exercises/{slug}/{slug}.ipynb"
+    text += f" `make lab EXERCISE={slug}`"
     metadata = {"mystnb": {
         "image": {"alt": "A heat map with rows and columns.", "classes": "no-invert"},
         "figure": {"caption": "A caption.", "name": "fig-map"},
@@ -194,6 +198,10 @@ def test_exercise_that_is_not_named(tmp_path):
     assert template_problems(GOOD, tmp_path) == []
     assert template_problems(chapter, tmp_path) == [
         "01-good: the exercise exercises/01-good/01-good.ipynb is not named"
+    ]
+    chapter = broken(text=TEXT.replace("lab EXERCISE=01-good", "lab"))
+    assert template_problems(chapter, tmp_path) == [
+        "01-good: `make lab EXERCISE=01-good` is not named: it copies and opens it"
     ]
 
 

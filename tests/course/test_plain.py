@@ -81,12 +81,34 @@ def test_plain_markdown_stays_as_it_is():
     assert plain.markdown(PLAIN) == PLAIN
 
 
+def test_a_link_to_a_heading_is_one_that_jupyterlab_follows():
+    texts = ["## What repeats, and when\n", "See [there](#what-repeats-and-when), [else](#else)."]
+    cells = [{"cell_type": "markdown", "source": [text]} for text in texts]
+    made = plain.notebook({"cells": cells})
+    assert made["cells"][1]["source"] == ["See [there](#What-repeats,-and-when), [else](#else)."]
+
+
+def test_what_make_lab_installs_is_not_asked_for_again():
+    said = (
+        "The cells import `lib`. The download\nmenu at the top of this page has its wheel. Put\nit"
+    )
+    said += " here:\n`python -m pip install a-1.0-py3-none-any.whl`\nMore text."
+    made = plain.notebook({"cells": [{"cell_type": "markdown", "source": [said]}]})
+    text = "".join(made["cells"][0]["source"])
+    assert text == "The cells import `lib`. Here it is installed.\nMore text."
+
+
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_a_chapter_keeps_its_code_and_loses_the_markup(path):
     book = json.loads(path.read_text())
     made = plain.notebook(book)
     assert [cell["id"] for cell in made["cells"]] == [cell["id"] for cell in book["cells"]]
     referred, tagged = set(), set()
+    whole = "\n".join("".join(c["source"]) for c in made["cells"] if c["cell_type"] == "markdown")
+    assert ".whl" not in whole
+    assert "download menu" not in " ".join(whole.split())
+    named = {line.lstrip("# ").replace(" ", "-") for line in re.findall(r"^#+ .*", whole, re.M)}
+    assert set(re.findall(r"\]\(#([^\n]+?)\)", whole)) <= named
     for cell, before in zip(made["cells"], book["cells"], strict=True):
         if cell["cell_type"] != "markdown":
             assert cell == before
@@ -104,3 +126,8 @@ def test_a_chapter_keeps_its_code_and_loses_the_markup(path):
         for label in re.findall(r":label: eq-([\w-]+)", other.read_text())
     }
     assert dangling <= others, dangling
+
+
+def test_code_stays_as_it_is():
+    cells = [{"cell_type": "code", "source": ["said = '{eq}`eq-sum`, [there](#else)'"]}]
+    assert plain.notebook({"cells": cells})["cells"] == cells

@@ -1,5 +1,6 @@
 """``make start`` and the copies of chapters: what is copied, and that nothing is overwritten."""
 
+import ast
 import json
 import os
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 import pytest
 
-from tools import start
+from tools import env, start
 
 NAME = "01-small"
 
@@ -147,6 +148,16 @@ def test_the_number_alone_will_do():
     assert start.find("01") == NAME
 
 
+def test_another_notebook_beside_a_released_one_is_no_exercise(course):
+    """Whoever tried something out in ``exercises/`` can go on with every command."""
+    course(f"exercises/{NAME}", "Untitled", "tried out")
+    course(f"exercises/{NAME}", f"{NAME}-Copy1", "tried out")
+    course("exercises/.ipynb_checkpoints", "note-checkpoint", "kept by JupyterLab")
+    assert start.slugs() == [NAME, "02-other"]
+    assert start.main([NAME]) == 0
+    assert start.started() == [NAME]
+
+
 def test_chapters_are_renewed_unless_the_learner_changed_them(course):
     copy = start.WORK / "chapters" / f"{NAME}.ipynb"
     assert start.chapters() == []
@@ -162,6 +173,42 @@ def test_chapters_are_renewed_unless_the_learner_changed_them(course):
     course("book", NAME, "third edition")
     assert start.chapters() == [f"{NAME}.ipynb"]
     assert texts(copy) == ["my experiment"]
+
+
+@pytest.mark.usefixtures("course")
+def test_a_chapter_that_is_now_shown_otherwise_is_renewed_too():
+    """The course's update may change how a chapter is shown, and not the chapter."""
+
+    def louder(text):
+        return lambda book: {**book, "cells": notebook(text)["cells"]}
+
+    copy = start.WORK / "chapters" / f"{NAME}.ipynb"
+    start.chapters(louder("first"))
+    start.chapters(louder("first!"))
+    assert texts(copy) == ["first!"]
+    type_into(copy, "my experiment")
+    assert start.chapters(louder("first!!")) == [], "the book has no newer one"
+    assert texts(copy) == ["my experiment"]
+
+
+@pytest.mark.parametrize("name", ["start", "env"])
+def test_an_old_python_is_told_so(name, monkeypatch, capsys):
+    """The Python of a Mac is 3.9: it must get as far as the sentence that says what to do."""
+    path = start.ROOT / "tools" / f"{name}.py"
+    tree = ast.parse(path.read_text(), feature_version=(3, 8))
+    imported = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert ("__future__", "annotations") in [(x.module, x.names[0].name) for x in imported]
+    monkeypatch.setattr(sys, "version_info", (3, 9, 6))
+    monkeypatch.setattr(sys, "version", "3.9.6 (default)")
+    monkeypatch.setattr(env, "make", lambda *_: pytest.fail("something was installed"))
+    module = {"start": start, "env": env}[name]
+    try:
+        assert module.main(["book"]) == 2
+        said = capsys.readouterr().err
+    except SystemExit as left:
+        said = left.code
+    assert "Python 3.11 or newer is needed, this is 3.9.6" in said
+    assert "make PYTHON=/path/to/python3.11" in said
 
 
 def test_git_ignores_the_folder_and_a_bare_python_makes_it(tmp_path):
