@@ -3,8 +3,8 @@
 
 // What stands on a page and not in a book.
 const LEFT_OUT = [
-  "script", "a.headerlink", "button", "details.above-input", "div.tag_hide-cell", ".take-away",
-  ".slider-figure > style", ".slider-figure label", ".slider-figure .note", ".way-in", ".toctree-wrapper",
+  "script", "a.headerlink", "button", ".take-away", ".only-site", ".way-in", ".toctree-wrapper",
+  ".slider-figure > style", ".slider-figure label", ".slider-figure .note",
 ].join(",");
 const LONG = 16; // lines of code that may stand on two pages
 // Attributes whose value is the name of an element, or several.
@@ -19,7 +19,13 @@ async function collect(page, naming) {
   const article = document.importNode(source.querySelector("article.bd-article"), true);
   article.paint = [...article.querySelectorAll(".slider-figure > style")].map((node) => node.textContent).join("\n");
   for (const node of article.querySelectorAll(LEFT_OUT)) node.remove();
+  for (const folded of article.querySelectorAll("details.above-input")) {
+    const figure = folded.closest(".cell").querySelector(".cell_output :is(img, svg)");
+    folded.querySelector("summary").remove();
+    folded.replaceWith(...(figure ? [] : folded.children)); // of a figure one wants to see no code
+  }
   for (const details of article.querySelectorAll("details")) details.open = true;
+  holdSigns(article);
   // a link to the page itself leads to its beginning
   article.id = naming.id(page, "");
   const names = new Set([article.id]);
@@ -161,7 +167,8 @@ async function assemble(book) {
   };
 }
 
-/** What is wider than the text is made smaller, so that paper does not cut it off. Returns how much. */
+/** What is wider than the text is made smaller, so that paper does not cut it off. Returns how much.
+ *  And a paragraph of three lines is marked: it has no place to be cut. */
 function fit(width) {
   const made = [];
   document.body.style.width = `${width}px`;
@@ -172,6 +179,10 @@ function fit(width) {
     const size = parseFloat(getComputedStyle(inside).fontSize);
     inside.style.setProperty("font-size", `${(size / ratio) * 0.99}px`, "important");
     made.push([box.tagName, ratio, (box.textContent || "").slice(0, 60)]);
+  }
+  for (const paragraph of document.querySelectorAll(".leaf p")) {
+    const lines = paragraph.clientHeight / parseFloat(getComputedStyle(paragraph).lineHeight);
+    paragraph.classList.toggle("short", lines < 3.9);
   }
   document.body.style.width = "";
   return made;
