@@ -20,7 +20,9 @@ async function collect(page, naming) {
   article.paint = [...article.querySelectorAll(".slider-figure > style")].map((node) => node.textContent).join("\n");
   for (const node of article.querySelectorAll(LEFT_OUT)) node.remove();
   for (const folded of article.querySelectorAll("details.above-input")) {
-    const figure = folded.closest(".cell").querySelector(".cell_output :is(img, svg)");
+    const cell = folded.closest(".cell");
+    const figure = cell.querySelector(".cell_output :is(img, svg)");
+    cell.classList.remove("tag_hide-cell"); // the style of print leaves these out
     folded.querySelector("summary").remove();
     folded.replaceWith(...(figure ? [] : folded.children)); // of a figure one wants to see no code
   }
