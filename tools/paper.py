@@ -147,15 +147,17 @@ def write_pdf(root: Path, path: Path) -> None:
         page.evaluate("width => fit(width)", WIDTH)
         draft = Path(scratch) / "draft.pdf"
         targets = [entry["id"] for entry in found["contents"]]
-        numbers = {}
+        seen = []  # where the chapters began, print by print
         for _ in range(PRINTS):
+            # Chromium was seen to break pages in two ways by turns: the print before the last counts
+            numbers = seen[-2:][0] if seen else {}
             page.evaluate("pages => number(pages)", numbers)
             print_to(page, draft)
-            before, numbers = numbers, starts(draft, targets)
-            if numbers == before:
+            seen.append(starts(draft, targets))
+            if seen[-1] == numbers:
                 break
         else:
-            moved = [name for name in numbers if numbers[name] != before[name]]
+            moved = [name for name in numbers if numbers[name] != seen[-1][name]]
             raise RuntimeError(f"each print moves the beginning of {moved}")
         finish(draft, path, book, found["contents"])
 

@@ -305,6 +305,7 @@ def test_no_page_of_the_pdf_is_cut_at_its_edge_or_empty(pdf, tmp_path):
         with Image.open(path) as image:
             width, height = image.size
             ink = ImageChops.invert(image.convert("L"))
+        assert ink.getbbox(), f"{path.name} is blank"
         left, top, right, bottom = ink.getbbox()
         assert 0.1 * width < left < right < 0.9 * width, path.name
         assert 0.03 * height < top < bottom < 0.97 * height, path.name
