@@ -149,7 +149,7 @@ def write_pdf(root: Path, path: Path) -> None:
         targets = [entry["id"] for entry in found["contents"]]
         seen = []  # where the chapters began, print by print
         for _ in range(PRINTS):
-            # Chromium was seen to break pages in two ways by turns: the print before the last counts
+            # Chromium was seen to break pages in two ways by turns: the last print but one counts
             numbers = seen[-2:][0] if seen else {}
             page.evaluate("pages => number(pages)", numbers)
             print_to(page, draft)
