@@ -258,8 +258,8 @@ def test_the_pdf_has_the_code_that_is_more_than_a_drawing(pdf):
             if "hide-cell" in tags or "hide-input" in tags:
                 draws = "SliderFigure(" in cell.source or "plt." in cell.source
                 first = re.search(r"^(?:def|class) \w+", cell.source, re.MULTILINE)
-                if first:
-                    assert (first[0] in text) == (not draws), (path.name, cell.id)
+                if first and not draws:
+                    assert first[0] in text, (path.name, cell.id)
     assert "def rotate_half" in text
     assert "SliderFigure(" not in text
 
