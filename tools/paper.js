@@ -3,8 +3,8 @@
 
 // What stands on a page and not in a book.
 const LEFT_OUT = [
-  "script", "a.headerlink", "button", "details.above-input", "div.tag_hide-cell", ".take-away",
-  ".slider-figure > style", ".slider-figure label", ".slider-figure .note", ".way-in", ".toctree-wrapper",
+  "script", "a.headerlink", "button", ".take-away", ".only-site", ".way-in", ".toctree-wrapper",
+  ".slider-figure > style", ".slider-figure label", ".slider-figure .note",
 ].join(",");
 const LONG = 16; // lines of code that may stand on two pages
 // Attributes whose value is the name of an element, or several.
@@ -19,7 +19,15 @@ async function collect(page, naming) {
   const article = document.importNode(source.querySelector("article.bd-article"), true);
   article.paint = [...article.querySelectorAll(".slider-figure > style")].map((node) => node.textContent).join("\n");
   for (const node of article.querySelectorAll(LEFT_OUT)) node.remove();
+  for (const folded of article.querySelectorAll("details.above-input")) {
+    const cell = folded.closest(".cell");
+    const figure = cell.querySelector(".cell_output :is(img, svg)");
+    cell.classList.remove("tag_hide-cell"); // the style of print leaves these out
+    folded.querySelector("summary").remove();
+    folded.replaceWith(...(figure ? [] : folded.children)); // of a figure one wants to see no code
+  }
   for (const details of article.querySelectorAll("details")) details.open = true;
+  holdSigns(article);
   // a link to the page itself leads to its beginning
   article.id = naming.id(page, "");
   const names = new Set([article.id]);
@@ -78,6 +86,21 @@ function opening(article, words) {
 /** The headings of a page's sections. */
 const sections = (article) => article.querySelectorAll("article > section > section > h2");
 
+/** What a heading says in plain text, its formulas as in TeX without marks. Before they are typeset. */
+function titleOf(heading) {
+  const copy = heading.cloneNode(true);
+  for (const math of copy.querySelectorAll(".math")) {
+    math.textContent = math.textContent.replace(/\\(\w+)/g, "$1 ").replace(/\\[()]|[{}]/g, "");
+  }
+  return copy.textContent.trim().replace(/\s+/g, " ");
+}
+
+/** Of a list of headings, those for the contents: what every chapter has, as "Summary", says nothing there. */
+const telling = (entries, title) => {
+  const all = entries.map(title);
+  return entries.filter((entry) => all.filter((other) => other === title(entry)).length <= 3);
+};
+
 /** Everything as one document, in this page, for print. */
 async function assemble(book) {
   const known = new Set(book.pages.map((page) => page.name));
@@ -97,7 +120,6 @@ async function assemble(book) {
   contents.innerHTML = `<h1>${book.words.contents}</h1>`;
   body.append(front, contents);
   const styles = [];
-  const headings = [];
   let painted = "";
   let part = "";
   for (const [number, page] of book.pages.entries()) {
@@ -123,37 +145,30 @@ async function assemble(book) {
         "beforeend",
         `<li class="level${level}"><a href="#${target}"><span>${name.innerHTML}</span><b data-of="${target}"></b></a></li>`,
       );
+      list.lastChild.dataset.title = titleOf(heading);
     };
     line(article.querySelector("h1"), 0);
-    for (const heading of page.sections ? sections(article) : []) {
-      headings.push(heading.textContent);
-      line(heading, 1);
-    }
+    for (const heading of page.sections ? sections(article) : []) line(heading, 1);
     contents.append(list);
     body.append(article);
   }
-  // what every chapter has, as "Summary", says nothing in the contents
-  const often = (name) => headings.filter((other) => other === name).length > 3;
-  for (const entry of contents.querySelectorAll("li.level1")) {
-    if (often(entry.querySelector("span").textContent)) entry.remove();
-  }
+  const listed = [...contents.querySelectorAll("li.level1")];
+  const kept = new Set(telling(listed, (entry) => entry.dataset.title));
+  for (const entry of listed) if (!kept.has(entry)) entry.remove();
   document.head.insertAdjacentHTML("beforeend", `<style>${[painted, ...styles].join("\n")}</style>`);
   document.body.replaceWith(body);
   document.documentElement.dataset.theme = "light";
-  for (const math of contents.querySelectorAll(".math")) {
-    math.dataset.tex = math.textContent.replace(/\\[()]|[{}]/g, "").replace(/\\(\w+)/g, "$1 ");
-  }
   await Promise.all([...document.fonts].map((font) => font.load())); // formulas are set to their size
   await MathJax.typesetPromise([body]);
   await document.fonts.ready;
   await Promise.all([...document.images].map((image) => image.decode()));
   return {
     failed: [...document.querySelectorAll("mjx-merror, [data-mjx-error]")].map((node) => node.textContent),
-    formulas: document.querySelectorAll("mjx-container").length,
-    contents: [...contents.querySelectorAll("b[data-of]")].map((node) => ({
-      id: node.dataset.of,
-      level: node.closest("li").className === "level0" ? 0 : 1,
-      title: words(node.previousSibling),
+    bare: [...document.querySelectorAll(".math")].filter((node) => !node.querySelector("mjx-container")).length,
+    contents: [...contents.querySelectorAll("li")].map((entry) => ({
+      id: entry.querySelector("b").dataset.of,
+      level: entry.className === "level0" ? 0 : 1,
+      title: entry.dataset.title,
     })),
     broken: [...document.querySelectorAll('a[href^="#"]')]
       .map((link) => link.getAttribute("href"))
@@ -161,9 +176,9 @@ async function assemble(book) {
   };
 }
 
-/** What is wider than the text is made smaller, so that paper does not cut it off. Returns how much. */
+/** With the text as wide as on paper: what is wider is made smaller, so that paper does not cut it off, and a
+ *  paragraph of three lines is marked, which has no place to be cut in two. */
 function fit(width) {
-  const made = [];
   document.body.style.width = `${width}px`;
   for (const box of document.querySelectorAll(".leaf div.math, .leaf table, .leaf pre")) {
     const inside = box.querySelector("mjx-container") ?? box;
@@ -171,17 +186,12 @@ function fit(width) {
     if (ratio <= 1.001) continue;
     const size = parseFloat(getComputedStyle(inside).fontSize);
     inside.style.setProperty("font-size", `${(size / ratio) * 0.99}px`, "important");
-    made.push([box.tagName, ratio, (box.textContent || "").slice(0, 60)]);
+  }
+  for (const paragraph of document.querySelectorAll(".leaf p")) {
+    const lines = paragraph.clientHeight / parseFloat(getComputedStyle(paragraph).lineHeight);
+    paragraph.classList.toggle("short", lines < 3.9);
   }
   document.body.style.width = "";
-  return made;
-}
-
-/** What a heading says, its formulas as in TeX without marks. */
-function words(heading) {
-  const copy = heading.cloneNode(true);
-  for (const math of copy.querySelectorAll(".math")) math.textContent = math.dataset.tex;
-  return copy.textContent.trim().replace(/\s+/g, " ");
 }
 
 /** Page numbers into the contents. */
@@ -215,16 +225,48 @@ function paint(drawing, stage) {
   stage.replaceChildren();
 }
 
+// Letters of another kind have characters of their own. MathML Core, which browsers and many e-readers
+// draw, knows no other way to write them: each kind by its first letter, and those that Unicode had before.
+const KINDS = {
+  "double-struck": { A: 0x1d538, had: { C: "ℂ", H: "ℍ", N: "ℕ", P: "ℙ", Q: "ℚ", R: "ℝ", Z: "ℤ" } },
+  script: { A: 0x1d49c, had: { B: "ℬ", E: "ℰ", F: "ℱ", H: "ℋ", I: "ℐ", L: "ℒ", M: "ℳ", R: "ℛ" } },
+  bold: { A: 0x1d400, 0: 0x1d7ce, had: {} },
+};
+
+/** A letter or digit of a kind, `undefined` if there is none. */
+function letter(sign, kind) {
+  const first = /[A-Z]/.test(sign) ? "A" : /[0-9]/.test(sign) ? "0" : "none";
+  const start = KINDS[kind]?.[first];
+  return KINDS[kind]?.had[sign] ?? (start && String.fromCodePoint(start + sign.charCodeAt(0) - first.charCodeAt(0)));
+}
+
+/** The columns of a table, which MathML Core reads from style alone. */
+function align(table) {
+  const sides = (table.getAttribute("columnalign") ?? "center").split(/\s+/);
+  const gaps = (table.getAttribute("columnspacing") ?? "0.8em").split(/\s+/);
+  const at = (values, k) => values[Math.min(k, values.length - 1)];
+  for (const row of table.children) {
+    [...row.children].forEach((cell, k) => {
+      const side = at(sides, k); // what Chromium moves is a block, for which it has a word of its own
+      const room = `padding:0.2em 0 0.2em ${k ? at(gaps, k - 1) : 0}`;
+      cell.setAttribute("style", `text-align:${side};text-align:-webkit-${side};${room}`);
+    });
+  }
+}
+
 /** MathJax's own attributes are no MathML, and some values neither. */
 function tidy(math) {
+  for (const table of math.querySelectorAll("mtable")) align(table);
   for (const node of [math, ...math.querySelectorAll("*")]) {
     for (const attribute of [...node.attributes]) {
       if (/^(data-|class$)/.test(attribute.name)) node.removeAttribute(attribute.name);
     }
-    const variant = node.getAttribute("mathvariant");
-    if (variant?.startsWith("-tex-")) {
-      node.setAttribute("mathvariant", variant.includes("bold") ? "bold-script" : "script");
-    }
+    const kind = node.getAttribute("mathvariant")?.replace("-tex-calligraphic", "script");
+    if (!kind || kind === "normal") continue;
+    const signs = [...node.textContent].map((sign) => letter(sign, kind));
+    if (signs.includes(undefined)) throw new Error(`no ${kind} for "${node.textContent}"`);
+    node.textContent = signs.join("");
+    node.removeAttribute("mathvariant");
   }
   return math;
 }
@@ -251,6 +293,10 @@ async function leaves(book) {
     const article = await collect(page.name, naming);
     style.textContent = article.paint;
     if (number === 0) opening(article, book.words);
+    const headings = [...sections(article)].map((heading) => ({
+      id: heading.closest("section").id,
+      text: titleOf(heading),
+    }));
     const failed = [];
     for (const node of article.querySelectorAll(".math")) {
       const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
@@ -288,19 +334,14 @@ async function leaves(book) {
         if (/^(data-|on|target$)/.test(attribute.name)) node.removeAttribute(attribute.name);
       }
     }
-    const headings = [...sections(article)].map((heading) => ({
-      id: heading.closest("section").id,
-      text: heading.textContent.trim(),
-    }));
     const section = document.implementation.createDocument("http://www.w3.org/1999/xhtml", "section", null).documentElement;
     section.setAttribute("id", "top");
     section.append(...[...article.childNodes].map((node) => section.ownerDocument.importNode(node, true)));
     made.push({
       name: page.name,
       file: file(page.name),
-      part: page.part,
       title: article.querySelector("h1").textContent.trim(),
-      headings,
+      headings: page.sections ? headings : [],
       formulas: article.querySelectorAll("math").length,
       drawings: article.querySelectorAll("svg").length,
       wanted: article.querySelectorAll(".math").length,
@@ -308,5 +349,7 @@ async function leaves(book) {
       xhtml: new XMLSerializer().serializeToString(section),
     });
   }
+  const kept = new Set(telling(made.flatMap((leaf) => leaf.headings), (heading) => heading.text));
+  for (const leaf of made) leaf.headings = leaf.headings.filter((heading) => kept.has(heading));
   return { leaves: made, images: [...images] };
 }

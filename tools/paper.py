@@ -6,7 +6,7 @@ without what only a screen can use. A figure to play with shows its first frame.
 
 - **PDF**: MathJax sets the formulas as on the site, Chromium prints with the style sheet that a
   single printed page has too (``course.css``) and that of a whole book (``paper.css``). It prints
-  twice: the first time to learn on which page each chapter begins.
+  twice or more: at first to learn on which page each chapter begins.
 - **EPUB** 3: formulas are MathML, written by the same MathJax, with their TeX as alternative text.
   The same bytes come out of the same pages.
 """
@@ -33,6 +33,7 @@ HERE = Path(__file__).resolve().parent
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 REMEDY = "there is no Chromium: install it (Debian, Ubuntu: apt-get install chromium)"
 MINUTES = 10  # that one step may take on a slow machine
+PRINTS = 5  # at most: a page number in the contents may move what it counts
 WIDTH = (210 - 2 * 24) / 25.4 * 96  # of the text on paper, in CSS pixels (paper.css)
 SCRIPTS = {  # what each font file of tools/fonts has
     "latin": "U+0000-00FF, U+0131, U+0152-0153, U+02C6, U+02DA, U+02DC, U+2000-206F, U+2212",
@@ -50,7 +51,7 @@ WORDS = {
 
 
 def book_pages(root: Path) -> list[dict]:
-    """The pages in reading order, the first one and the reference to `lib` aside marked as such.
+    """The pages in reading order. Of the reference to `lib` the first page alone is one of them.
 
     Returns:
         For each page its ``name`` (its address on the site without ``.html``), the ``part`` of the
@@ -103,17 +104,20 @@ def tab(root: Path, page: str) -> Iterator[Page]:
     with book.server(root / "_build" / "html", 8900) as httpd, sync_playwright() as playwright:
         thread = threading.Thread(target=httpd.serve_forever, daemon=True)
         thread.start()
-        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        opened = browser.new_page(color_scheme="light", viewport={"width": 1000, "height": 1400})
-        opened.set_default_timeout(MINUTES * 60_000)
-        opened.goto(f"http://127.0.0.1:{httpd.server_address[1]}/{page}.html")
-        opened.wait_for_function("window.MathJax?.startup?.promise !== undefined")
-        opened.evaluate("MathJax.startup.promise.then(() => 0)")
-        opened.add_script_tag(path=HERE / "paper.js")
-        yield opened
-        browser.close()
-        httpd.shutdown()
-        thread.join()
+        try:
+            browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+            view = {"width": 1000, "height": 1400}
+            opened = browser.new_page(color_scheme="light", viewport=view)
+            opened.set_default_timeout(MINUTES * 60_000)
+            opened.goto(f"http://127.0.0.1:{httpd.server_address[1]}/{page}.html")
+            opened.wait_for_function("window.MathJax?.startup?.promise !== undefined")
+            opened.evaluate("MathJax.startup.promise.then(() => 0)")
+            opened.add_script_tag(path=HERE / "paper.js")
+            yield opened
+            browser.close()
+        finally:
+            httpd.shutdown()
+            thread.join()
 
 
 def with_formulas(pages: list[dict]) -> str:
@@ -136,18 +140,25 @@ def write_pdf(root: Path, path: Path) -> None:
         page.emulate_media(media="print")
         page.add_style_tag(content=fonts() + (HERE / "paper.css").read_text(encoding="utf-8"))
         found = page.evaluate("book => assemble(book)", book)
-        if found["failed"] or found["broken"]:
-            raise RuntimeError(f"formulas {found['failed']}, links {found['broken']}")
+        if found["failed"] or found["bare"] or found["broken"]:
+            raise RuntimeError(
+                f"formulas {found['failed']}, not typeset {found['bare']}, links {found['broken']}"
+            )
         page.evaluate("width => fit(width)", WIDTH)
         draft = Path(scratch) / "draft.pdf"
-        print_to(page, draft)
         targets = [entry["id"] for entry in found["contents"]]
-        numbers = starts(draft, targets)
-        page.evaluate("pages => number(pages)", numbers)
-        print_to(page, draft)
-        if (now := starts(draft, targets)) != numbers:
-            moved = [name for name in numbers if numbers[name] != now[name]]
-            raise RuntimeError(f"the contents changed where chapters begin: {moved}")
+        seen = []  # where the chapters began, print by print
+        for _ in range(PRINTS):
+            # Chromium was seen to break pages in two ways by turns: the last print but one counts
+            numbers = seen[-2:][0] if seen else {}
+            page.evaluate("pages => number(pages)", numbers)
+            print_to(page, draft)
+            seen.append(starts(draft, targets))
+            if seen[-1] == numbers:
+                break
+        else:
+            moved = [name for name in numbers if numbers[name] != seen[-1][name]]
+            raise RuntimeError(f"each print moves the beginning of {moved}")
         finish(draft, path, book, found["contents"])
 
 
@@ -329,10 +340,9 @@ def navigation(book: dict, leaves: list[dict]) -> str:
     """The contents, which an e-reader also shows beside the text."""
     lines = []
     for leaf in leaves:
-        listed = next(page["sections"] for page in book["pages"] if page["name"] == leaf["name"])
         below = "".join(
             f'<li><a href="{leaf["file"]}#{escape(each["id"])}">{escape(each["text"])}</a></li>'
-            for each in (leaf["headings"] if listed else [])
+            for each in leaf["headings"]
         )
         below = f"<ol>{below}</ol>" if below else ""
         lines.append(f'<li><a href="{leaf["file"]}">{escape(leaf["title"])}</a>{below}</li>')

@@ -17,7 +17,7 @@ TARGET = re.compile(r"^\([\w-]+\)=$")
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 LINK = re.compile(r"\]\(#([\w-]+)\)")
 WHEEL = re.compile(
-    r"The\s+download\s+menu\s+at\s+the\s+top\s.*?`python -m pip install \S+\.whl`", re.DOTALL
+    r"On\s+the\s+site,\s+the\s+download\s+menu\s.*?`python -m pip install \S+\.whl`", re.DOTALL
 )
 ROLE = re.compile(r"\{(eq|prf:ref|numref|ref|cite(?::[pt])?)\}`([^`]+)`")
 

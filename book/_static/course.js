@@ -19,7 +19,21 @@ const typesetInTurn = async () => {
 if (window.MathJax) {
   MathJax.startup = { pageReady: typesetInTurn };
 }
-// A formula wider than its place scrolls inside itself. Then the keyboard must be able to reach it.
+// A browser may break the line between a formula and the comma behind it. These keep together.
+// (The printed book calls this too: tools/paper.js.)
+function holdSigns(article) {
+  for (const formula of article?.querySelectorAll("span.math") ?? []) {
+    const text = formula.nextSibling;
+    const sign = text?.nodeType === Node.TEXT_NODE && /^[^\s\w]+/.exec(text.data);
+    if (sign) {
+      text.splitText(sign[0].length);
+      const held = document.createElement("span");
+      held.className = "held";
+      formula.replaceWith(held);
+      held.append(formula, text);
+    }
+  }
+}
 // On paper a page is light, and a long piece of code may stand on two sheets.
 window.addEventListener("beforeprint", () => {
   document.documentElement.dataset.before = document.documentElement.dataset.theme;
@@ -32,6 +46,7 @@ window.addEventListener("afterprint", () => {
   document.documentElement.dataset.theme = document.documentElement.dataset.before;
 });
 window.addEventListener("load", () => {
+  // A formula wider than its place scrolls inside itself. Then the keyboard must be able to reach it.
   const reachable = () => {
     for (const formula of document.querySelectorAll('mjx-container[display="true"]')) {
       if (formula.scrollWidth > formula.clientWidth) {
@@ -41,26 +56,12 @@ window.addEventListener("load", () => {
       }
     }
   };
-  // A browser may break the line between a formula and the comma behind it. These keep together.
-  const hold = () => {
-    for (const formula of document.querySelectorAll(".bd-article span.math")) {
-      const text = formula.nextSibling;
-      const sign = text?.nodeType === Node.TEXT_NODE && /^[^\s\w]+/.exec(text.data);
-      if (sign) {
-        text.splitText(sign[0].length);
-        const held = document.createElement("span");
-        held.className = "held";
-        formula.replaceWith(held);
-        held.append(formula, text);
-      }
-    }
-  };
   // The arrow on a button that folds an answer away says nothing that the button does not say.
   for (const arrow of document.querySelectorAll(".toggle-button svg")) {
     arrow.setAttribute("aria-hidden", "true");
   }
   window.MathJax?.startup?.promise?.then(() => {
-    hold();
+    holdSigns(document.querySelector(".bd-article"));
     reachable();
     new ResizeObserver(reachable).observe(document.body);
   });

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import zipfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pikepdf
 import pypdf
 import pytest
@@ -26,6 +28,7 @@ NOTEBOOKS = [*CHAPTERS, "book/misconceptions", "book/capstone"]
 HIDDEN = ("BEGIN SOLUTION", "BEGIN HIDDEN TESTS")
 OPF = "{http://www.idpf.org/2007/opf}"
 XHTML = "{http://www.w3.org/1999/xhtml}"
+MARGIN = 24 / 25.4 * 72  # of a printed page, left and right (paper.css)
 MATH = "{http://www.w3.org/1998/Math/MathML}math"
 
 
@@ -236,32 +239,65 @@ def test_the_pdf_has_every_chapter_where_its_contents_say(pdf, html):
     assert len(texts) > 100
     sections = [entry for entry in reader.outline if isinstance(entry, list)]
     assert len(sections) == len(CHAPTERS)
+    for entry in (entry for part in sections for entry in part):
+        number = reader.get_destination_page_number(entry)
+        beginning = " ".join(entry.title.split()[:3])  # a formula comes later, if there is one
+        assert beginning in texts[number], entry.title
+        assert beginning in contents, entry.title
+        if entry.title.isascii() and "sqrt" not in entry.title and " d " not in entry.title:
+            assert f"{entry.title} {number + 1} " in f"{contents} ", entry.title
+
+
+@pytest.mark.long
+def test_the_pdf_has_the_code_that_is_more_than_a_drawing(pdf):
+    """Folded code is printed if a text speaks of it, and left out if it draws a figure."""
+    text = "".join(page.extract_text() for page in pypdf.PdfReader(pdf).pages)
+    for path in sorted((ROOT / "book").glob("*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            tags = cell.metadata.get("tags", [])
+            if "hide-cell" in tags or "hide-input" in tags:
+                draws = "SliderFigure(" in cell.source or "plt." in cell.source
+                first = re.search(r"^(?:def|class) \w+", cell.source, re.MULTILINE)
+                if first and not draws:
+                    assert first[0] in text, (path.name, cell.id)
+    assert "def rotate_half" in text
+    assert "SliderFigure(" not in text
 
 
 @pytest.mark.long
 def test_the_pdf_is_tagged_and_its_links_stay_in_it_or_leave_openly(pdf):
     with pikepdf.open(pdf) as opened:
         assert bool(opened.Root.MarkInfo.Marked)
-        within, out = 0, []
+        within, out = [], []
         for page in opened.pages:
             for note in page.get("/Annots", []):
                 if "/Dest" in note:
-                    within += 1
+                    within.append(str(note.Dest).removeprefix("/"))
                 elif "/A" in note and "/URI" in note.A:
                     out.append(str(note.A.URI))
         places = paper.places(opened)
-    assert within > 500
-    assert len(places) > 100
+    assert len(within) > 500
+    assert set(within) <= set(places)
+    assert len(set(places.values())) > 100
     assert [url for url in out if urlsplit(url).scheme not in ("http", "https")] == []
     assert [url for url in out if "127.0.0.1" in url] == []
 
 
 @pytest.mark.long
 def test_no_page_of_the_pdf_is_cut_at_its_edge_or_empty(pdf, tmp_path):
-    """Nothing is printed beyond the text's own width, and no page is blank."""
+    """No word goes beyond the text's own width, where the printer cuts, and no page is blank."""
     if not shutil.which("pdftoppm"):
         missing("pdftoppm is missing (Debian, Ubuntu: apt-get install poppler-utils)")
     from PIL import Image, ImageChops
+
+    command = ["pdftotext", "-bbox", str(pdf), "-"]
+    words = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    # with a letter or digit: the line over a formula is a dash, drawn wide and cut to length
+    edges = re.findall(r'xMin="([-\d.]+)".* xMax="([-\d.]+)" yMax="[-\d.]+">(.*\w.*)<', words)
+    assert len(edges) > 50_000
+    left, right = MARGIN, 210 / 25.4 * 72 - MARGIN  # in points
+    beyond = [edge for edge in edges if float(edge[0]) < left - 2 or float(edge[1]) > right + 2]
+    assert beyond == []
 
     command = ["pdftoppm", "-r", "36", "-gray", "-png", str(pdf), str(tmp_path / "page")]
     subprocess.run(command, check=True)
@@ -269,6 +305,7 @@ def test_no_page_of_the_pdf_is_cut_at_its_edge_or_empty(pdf, tmp_path):
         with Image.open(path) as image:
             width, height = image.size
             ink = ImageChops.invert(image.convert("L"))
+        assert ink.getbbox(), f"{path.name} is blank"
         left, top, right, bottom = ink.getbbox()
         assert 0.1 * width < left < right < 0.9 * width, path.name
         assert 0.03 * height < top < bottom < 0.97 * height, path.name
@@ -320,6 +357,25 @@ def test_the_epub_has_every_formula_and_figure_of_the_site(epub, html):
             drawings = [node for node in tree.iter() if node.tag.endswith("}svg")]
             assert len(drawings) == len(article.select("svg")), name
             assert len(list(tree.iter(f"{XHTML}img"))) == len(article.select("img")), name
+
+
+@pytest.mark.long
+def test_the_epubs_contents_and_letters_can_be_read(epub, html):
+    """Headings with formulas in words; and each kind of letter as a character of its own."""
+    with zipfile.ZipFile(epub) as archive:
+        contents = ET.fromstring(archive.read("EPUB/nav.xhtml"))
+        texts = [archive.read(name).decode() for name in archive.namelist() if "xhtml" in name]
+    entries = [node.text for node in contents.iter(f"{XHTML}a")]
+    assert [entry for entry in entries if entry != " ".join(entry.split())] == []
+    assert "Why the factor 1/sqrt d_k" in entries
+    assert "Summary" not in entries  # of every chapter: says nothing
+    assert {title.replace(" ", "") for title in titles(html)} <= {
+        entry.replace(" ", "") for entry in entries
+    }
+    kinds = {kind for text in texts for kind in re.findall(r'mathvariant="([^"]*)"', text)}
+    assert kinds == {"normal"}
+    letters = "\U0001d53c\U0001d4a9\u2133\u2112\u2102\U0001d7cf"  # E, N, M, L, C and 1
+    assert all(any(letter in text for text in texts) for letter in letters)
 
 
 @pytest.mark.long
