@@ -160,6 +160,7 @@ def visit(browser, base):
         page = contexts[size, theme].new_page()
         seen = Visit(page, f"{base}/{name}.html", size, theme)
         page.on("request", lambda request: seen.requests.append(request.url))
+        page.on("websocket", lambda socket: seen.requests.append(socket.url))
 
         def failed(request):
             # The redirect at the root leaves while its icon is still loading: nothing is missing.

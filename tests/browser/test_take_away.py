@@ -18,7 +18,6 @@ import pytest
 from bs4 import BeautifulSoup
 
 from tests.browser.conftest import AXE, ROOT, host, listed_pages, missing
-from tests.course.downloaded import run_downloaded
 from tests.course.test_site import BINDER, COLAB, give_addresses, small_site
 from tools import book, leaks, paper, take_away
 
@@ -58,20 +57,6 @@ def test_a_chapter_offers_its_notebook_its_exercise_and_the_wheel(name, html):
         assert links["exercise"].read_bytes() == released[slug]
         in_text = page.find("a", string=f"exercises/{slug}/{slug}.ipynb")
         assert target(html, name, in_text) == links["exercise"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_downloaded_notebook_runs_in_an_empty_folder(name, html, tmp_path):
-    page = soup(html, name)
-    links = [
-        target(html, name, link)
-        for kind in ("source", "wheel")
-        for link in page.select(f"a.btn-download-{kind}-button")
-    ]
-    found = run_downloaded(links[0], links[-1], tmp_path)
-    assert ("lib" in found) == (len(links) == 2)
-    assert all(path.is_relative_to(tmp_path) for path in found.values()), found
 
 
 # --- from the first page

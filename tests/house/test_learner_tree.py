@@ -117,6 +117,19 @@ def test_work_in_exercises_is_not_given_out(tmp_path, monkeypatch):
     assert (tmp_path / "tree" / "exercises" / "a.ipynb").read_text() == "{}"
 
 
+def test_binder_is_left_with_no_hidden_test_and_no_solution(tmp_path):
+    """Binder takes the whole repository; its script removes what learners must not see."""
+    removed = re.search(r"rm -rf (.+)", (ROOT / "binder" / "postBuild").read_text())[1].split()
+    command = ["git", "ls-files", "-z"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file() and not any(name.startswith(f"{each}/") for each in removed):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    assert (tmp_path / "book" / "01-attention.ipynb").is_file()
+    assert leaks.search(tmp_path) == []
+
+
 # --- the search
 
 
