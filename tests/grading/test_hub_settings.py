@@ -61,6 +61,16 @@ def test_a_real_hub_has_nothing_of_the_trial(tmp_path, monkeypatch):
     assert "COURSE_LEARNER" not in config.Spawner.environment
 
 
+def test_a_slow_machine_is_waited_for(tmp_path, monkeypatch):
+    """As JupyterHub itself reads the settings: a name that it does not know would be no setting."""
+    config = configured(tmp_path, monkeypatch)
+    (service,) = config.JupyterHub.services
+    waits = [service["timeout"], config.Spawner.start_timeout, config.Spawner.http_timeout]
+    assert min(waits) >= 120
+    app = pytest.importorskip("jupyterhub.services.service", reason="the extra `hub` is missing")
+    assert "timeout" in app.Service.class_trait_names()
+
+
 def test_what_is_secret_stands_where_the_hub_alone_may_look(tmp_path, monkeypatch):
     config = configured(tmp_path, monkeypatch)
     state = tmp_path / "state"
