@@ -206,15 +206,15 @@ def test_from_release_to_feedback_with_two_learners(settings, ada, ben, cleo):
     assert score["ben"] == full
     assert 0 < score["cleo"] < full
 
-    # In the exchange, what was handed in can be put in, and not looked through; nor can feedback.
+    # In the exchange, what was handed in can be put in, and not looked through.
     shared = Path(settings["exchange"]) / COURSE
     assert shared.parent.stat().st_mode & 0o1777 == 0o1777
     assert shared.stat().st_mode & 0o022 == 0
     assert shared.joinpath("inbound").stat().st_mode & 0o044 == 0
-    assert shared.joinpath("feedback").stat().st_mode & 0o066 == 0
 
     # Feedback goes back to each, and to nobody else.
     formgrader(ada, "release_feedback")
+    assert shared.joinpath("feedback").stat().st_mode & 0o066 == 0
     returned = list((Path(settings["exchange"]) / COURSE / "feedback").iterdir())
     assert [path.stat().st_mode & 0o777 for path in returned] == [0o644, 0o644]
     pages = {}
