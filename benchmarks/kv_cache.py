@@ -30,7 +30,7 @@ import torch
 
 from benchmarks.kv_cache_device import Cpu, Cuda
 from benchmarks.kv_cache_plan import CPU, GPU, QUICK, SEED, Plan
-from benchmarks.kv_cache_run import Run, said
+from benchmarks.kv_cache_run import Run, keep, said
 from benchmarks.kv_cache_sections import SECTIONS
 from benchmarks.machine import ROOT, commit
 from lib import results
@@ -147,9 +147,7 @@ def supervise(out: Path, command: list[str], *, grace: float = GRACE) -> None:
             error = ended or f"its process ended with status {worker.returncode}"
             section |= {"status": "failed", "error": error}
             section.pop("since", None)
-        fresh = out.with_name(out.name + ".part")
-        fresh.write_text(json.dumps(record, separators=(",", ":")) + "\n")
-        fresh.replace(out)
+        keep(record, out)
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:

@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.kv_cache_device import Cpu
 from benchmarks.kv_cache_plan import SEED, Plan, Shape
+from benchmarks.machine import write_whole
 from lib.transformer import LanguageModel
 
 
@@ -24,11 +25,8 @@ class Run:
         self.end = float("inf")
 
     def save(self) -> None:
-        """Write the record; at no moment is the file half written."""
         if self.out is not None:
-            fresh = self.out.with_name(self.out.name + ".part")
-            fresh.write_text(json.dumps(self.record, separators=(",", ":")) + "\n")
-            fresh.replace(self.out)
+            keep(self.record, self.out)
 
     def late(self, point: str) -> bool:
         """Whether the section's time is over; then the point is noted as left out."""
@@ -59,6 +57,11 @@ class Run:
             for name, way in ways.items():
                 found[name].append(short(self.device.seconds(way, calls)))
         return found
+
+
+def keep(record: dict, out: Path) -> None:
+    """Write the record; whoever reads it meanwhile gets a whole one."""
+    write_whole(out, json.dumps(record, separators=(",", ":")) + "\n")
 
 
 def said(problem: BaseException) -> str:

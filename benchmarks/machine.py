@@ -36,6 +36,13 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step: at no moment is it half written."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
 def describe() -> str:
     """One line: where, how busy it is, with what, when, on which commit."""
     return (

@@ -36,7 +36,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.machine import ROOT, commit, processor
+from benchmarks.machine import ROOT, commit, processor, write_whole
 from lib import results
 from tools import imports
 
@@ -135,10 +135,7 @@ def write(name: str, record: dict, grid: list[dict]) -> None:
     head = json.dumps({key: value for key, value in record.items() if key != "arms"}, indent=1)
     text = head.removesuffix("\n}") + f',\n "arms": [\n{arms}\n ]\n}}\n'
     results.FOLDER.mkdir(parents=True, exist_ok=True)
-    path = results.FOLDER / f"{name}.json"
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    write_whole(results.FOLDER / f"{name}.json", text)
 
 
 def update(name: str, *, force: bool = False, only: str = "", processes: int = 2) -> None:

@@ -40,7 +40,7 @@ def proxy(folder: Path) -> Path:
     program = folder / "node_modules" / ".bin" / "configurable-http-proxy"
     lock = (DEPLOY / "package-lock.json").read_bytes()
     copy = folder / "package-lock.json"
-    if program.exists() and copy.read_bytes() == lock:
+    if program.exists() and copy.is_file() and copy.read_bytes() == lock:
         return program
     for name in ("node", "npm"):
         if not shutil.which(name):
@@ -55,6 +55,7 @@ def proxy(folder: Path) -> Path:
         ["npm", "ci", "--no-fund", "--no-audit"], cwd=folder, capture_output=True, text=True
     )
     if done.returncode:
+        copy.unlink()  # what it names is not there: the next call tries again
         raise Missing(f"npm could not install the proxy:\n{done.stderr}")
     return program
 
@@ -94,7 +95,7 @@ def prepare(folder: Path, port: int | None = None, course: Path | None = None) -
                 shutil.copy(ROOT / name, course / name)
     exchange = folder / "exchange"
     exchange.mkdir(exist_ok=True)
-    exchange.chmod(0o777)
+    exchange.chmod(0o1777)  # all may write; what somebody made there, others may not rename
     public, hub, inside, service = free_ports(4)
     settings = {
         "trial": True,
@@ -112,11 +113,15 @@ def prepare(folder: Path, port: int | None = None, course: Path | None = None) -
     }
     for name in (*INSTRUCTORS, *LEARNERS):
         (folder / "state" / "homes" / name).mkdir(parents=True, exist_ok=True)
-    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     file = folder / "hub.toml"
     file.touch(mode=0o600)
-    file.write_text("\n".join(lines) + "\n")
+    file.write_text(toml(settings))
     return settings
+
+
+def toml(settings: dict) -> str:
+    """Settings as the text of ``hub.toml``."""
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
 
 
 def command() -> list[str]:
@@ -137,8 +142,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where its files go")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args(arguments)
+    folder = options.folder.resolve()
     try:
-        settings = prepare(options.folder, options.port)
+        settings = prepare(folder, options.port)
     except Missing as missing:
         print(missing, file=sys.stderr)
         return 2
@@ -149,11 +155,11 @@ def main(arguments: list[str] | None = None) -> int:
         f"  instructor:  {', '.join(INSTRUCTORS)}, with the course at "
         f"{address}/services/{SERVICE}/\n"
         f"  password:    {settings['password']}, for all of them\n"
-        f"Its files are in {options.folder}. Press Ctrl-C to end it.",
+        f"Its files are in {folder}. Press Ctrl-C to end it.",
         flush=True,
     )
-    os.chdir(options.folder)
-    os.execve(sys.executable, command(), environment(options.folder))
+    os.chdir(folder)
+    os.execve(sys.executable, command(), environment(folder))
 
 
 if __name__ == "__main__":

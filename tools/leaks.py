@@ -1,9 +1,10 @@
 """Search folders for hidden tests and solutions: ``python -m tools.leaks FOLDER ...``.
 
 For whoever gives a folder out. Looked for are the lines of `solutions/` that learners must not get:
-each line of a hidden test, and each solution, known by three lines that follow one another. Pages,
-notebooks, archives and archives in archives are opened; names do not matter. Exit status: 0 nothing
-found, 1 something found, 2 nothing to search.
+each line of a hidden test, and each solution, known by three lines that follow one another, or by
+all of its lines where it has fewer. Pages, notebooks, PDF files, archives and archives in archives
+are opened; names do not matter. Exit status: 0 nothing found, 1 something found, 2 nothing to
+search, or no way to search it.
 """
 
 import argparse
@@ -11,6 +12,8 @@ import html
 import io
 import json
 import re
+import shutil
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -20,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SHORTEST = 24  # characters: a shorter line is nobody's own
-RUN = 3  # lines of a solution in a row
+RUN = 3  # lines of a solution in a row; a shorter solution is looked for whole
 ARCHIVES = (".zip", ".whl", ".epub")
 TAG = re.compile(r"<[^<>]*>")
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')  # notebooks and scripts keep code in these
@@ -35,6 +38,10 @@ COMMON = frozenset(
         "for h in range(n_heads):",
     }
 )
+
+
+class Missing(Exception):
+    """A program that opens some kind of file is not there; the message says how to get it."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,13 @@ def released() -> frozenset[str]:
 
 
 @cache
+def public() -> frozenset[str]:
+    """Every line of `lib`, which learners have too: a solution of one line may be there."""
+    paths = (ROOT / "lib").rglob("*.py")
+    return frozenset(line for path in paths for line in _lines(path.read_text(encoding="utf-8")))
+
+
+@cache
 def secrets() -> tuple[dict[str, str], dict[tuple[str, ...], str]]:
     """What is looked for: hidden tests' lines and solutions' runs, each with its assignment."""
     hidden, runs = {}, {}
@@ -83,10 +97,12 @@ def secrets() -> tuple[dict[str, str], dict[tuple[str, ...], str]]:
                 if len(line) >= SHORTEST and line not in released() | COMMON:
                     hidden.setdefault(line, slug)
         for region in _regions(slug, "SOLUTION"):
-            for start in range(len(region) - RUN + 1):
-                run = tuple(region[start : start + RUN])
-                own = [line for line in run if len(line) >= SHORTEST and line not in released()]
-                if len(own) > 1:
+            length = min(RUN, len(region))
+            known = released() | public() if length == 1 else released()
+            for start in range(len(region) - length + 1):
+                run = tuple(region[start : start + length])
+                own = [line for line in run if len(line) >= SHORTEST and line not in known]
+                if len(own) >= min(2, length):
                     runs.setdefault(run, slug)
     return hidden, runs
 
@@ -98,12 +114,26 @@ def texts(name: str, data: bytes) -> Iterator[tuple[str, str]]:
             for member in archive.namelist():
                 yield from texts(f"{name}!{member}", archive.read(member))
         return
+    if name.endswith(".pdf"):
+        yield name, _printed(name, data)
+        return
     text = data.decode(errors="ignore")
     yield name, text
     if name.endswith((".html", ".xhtml")):
         yield name, html.unescape(TAG.sub("", text))
     if quoted := [_unquoted(found) for found in STRING.findall(text)]:
         yield name, "\n".join(quoted)
+
+
+def _printed(name: str, data: bytes) -> str:
+    """The text of a PDF file, line by line as it stands on the page."""
+    if not shutil.which("pdftotext"):
+        raise Missing(
+            f"there is no pdftotext, which opens {name}: install it "
+            "(Debian, Ubuntu: apt-get install poppler-utils)"
+        )
+    command = ["pdftotext", "-layout", "-", "-"]
+    return subprocess.run(command, input=data, capture_output=True, check=True).stdout.decode()
 
 
 def _unquoted(text: str) -> str:
@@ -115,7 +145,11 @@ def _unquoted(text: str) -> str:
 
 
 def search(folder: Path) -> list[Leak]:
-    """What a folder holds that learners must not get, one entry for a file and assignment."""
+    """What a folder holds that learners must not get, one entry for a file and assignment.
+
+    Raises:
+        Missing: if it holds a PDF file and there is no program that opens it.
+    """
     hidden, runs = secrets()
     found: dict[tuple[str, str], Leak] = {}
     for path in sorted(folder.rglob("*")):
@@ -126,9 +160,10 @@ def search(folder: Path) -> list[Leak]:
             for line in lines:
                 if line in hidden:
                     found.setdefault((name, hidden[line]), Leak(name, hidden[line], line))
-            for start in range(len(lines) - RUN + 1):
-                if slug := runs.get(run := tuple(lines[start : start + RUN])):
-                    found.setdefault((name, slug), Leak(name, slug, " / ".join(run)))
+            for start in range(len(lines)):
+                for length in range(1, RUN + 1):
+                    if slug := runs.get(run := tuple(lines[start : start + length])):
+                        found.setdefault((name, slug), Leak(name, slug, " / ".join(run)))
     return list(found.values())
 
 
@@ -139,7 +174,11 @@ def main(arguments: list[str] | None = None) -> int:
     if empty := [folder for folder in folders if not any(folder.rglob("*"))]:
         print(f"nothing to search in {', '.join(map(str, empty))}", file=sys.stderr)
         return 2
-    found = [(folder, leak) for folder in folders for leak in search(folder)]
+    try:
+        found = [(folder, leak) for folder in folders for leak in search(folder)]
+    except Missing as missing:
+        print(missing, file=sys.stderr)
+        return 2
     for folder, leak in found:
         print(f"{folder}/{leak}")
     if not found:

@@ -8,6 +8,7 @@ No test does this: a test may not depend on other people's machines. What came b
 """
 
 import argparse
+import http.client
 import sys
 import urllib.error
 import urllib.request
@@ -59,7 +60,7 @@ def answer(address: str, *, seconds: float = SECONDS) -> int | str:
                 return response.status
         except urllib.error.HTTPError as error:
             status = error.code
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             return str(getattr(error, "reason", error)) or type(error).__name__
     return status
 

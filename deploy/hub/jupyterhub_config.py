@@ -20,6 +20,7 @@ from pathlib import Path
 c = get_config()  # noqa: F821 - JupyterHub provides it
 
 COURSE = "attention-position-cache"
+PATIENCE = 180  # seconds that a server has to start
 HERE = Path(__file__).resolve().parent
 BIN = Path(sys.executable).parent
 settings = tomllib.loads(Path(os.environ["COURSE_HUB"]).read_text(encoding="utf-8"))
@@ -84,6 +85,8 @@ root = ["--allow-root"] if trial and os.geteuid() == 0 else []
 c.Spawner.cmd = [str(BIN / "jupyterhub-singleuser")]
 c.Spawner.default_url = "/lab"
 c.Spawner.args = root
+# Where a whole class begins at once, a server is slow; JupyterHub would wait for half a minute.
+c.Spawner.start_timeout = c.Spawner.http_timeout = PATIENCE
 c.Spawner.environment = {
     **exchange,
     "JUPYTER_CONFIG_PATH": os.pathsep.join([public("learner"), shared]),
@@ -106,6 +109,7 @@ service = {
         *root,
     ],
     "cwd": settings["course"],
+    "timeout": PATIENCE,  # the hub ends itself where the service is later than that
     "oauth_no_confirm": True,  # the hub's own: nobody need be asked whether it may know their name
     "environment": {
         **exchange,

@@ -1,7 +1,6 @@
 """A JupyterLab for tests: started as ``tools/lab.py`` does, in a home of its own."""
 
 import secrets
-import socket
 import subprocess
 import time
 import urllib.request
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import lab
+from tools import hub, lab
 
 
 @contextmanager
@@ -27,9 +26,7 @@ def running(
         cwd: where it is started.
         variables: further variables of its environment.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = hub.free_ports(1)
     token = secrets.token_hex(16)
     options = ["--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
     places = {f"JUPYTER_{what}_DIR": str(home / what) for what in ("CONFIG", "DATA", "RUNTIME")}

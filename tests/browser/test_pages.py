@@ -1,6 +1,7 @@
 """What holds of every page of the built site, opened in Chromium."""
 
 import json
+import re
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -27,6 +28,9 @@ def test_nothing_is_asked_of_anybody_else(seen, base):
     others = [url for url in seen.requests if urlsplit(url).scheme not in ("data", "blob")]
     assert [url for url in others if host(url) != ours] == []
     assert len(others) > 1  # the recorder works
+    # A connection that is made beforehand asks too, and is no request.
+    ahead = "[...document.querySelectorAll('link[rel~=preconnect], link[rel~=dns-prefetch]')]"
+    assert seen.page.evaluate(f"{ahead}.map(link => link.href)") == []
 
 
 def test_nothing_is_missing_and_no_script_complains(seen):
@@ -45,6 +49,10 @@ def test_every_formula_is_typeset(seen):
         })"""
     )
     assert counts["failed"] == []
+    # A macro that MathJax does not know it prints in red, a label that there is not as "(???)".
+    spoken = seen.page.locator(".math mjx-assistive-mml").all_text_contents()
+    assert [words for words in spoken if re.search(r"\\[a-zA-Z]|\?\?\?", words)] == []
+    assert len(spoken) == counts["typeset"]
     assert counts["typeset"] == counts["wanted"]
 
 
@@ -58,6 +66,7 @@ def test_no_raw_tex_is_left(seen):
     )
     for mark in ("\\(", "\\)", "\\[", "$$", "\\begin{", "\\frac", "(???)"):
         assert mark not in text, text[max(0, text.index(mark) - 60) :][:120]
+    assert re.findall(r"\$[^$\n]*[\\_^{][^$\n]*\$", text) == []
 
 
 def test_axe_finds_nothing(seen, axe):

@@ -70,8 +70,9 @@ def stops(page, most: int = 3000) -> list[dict]:
             focused = page.evaluate(FOCUSED)
         if focused is None or (found and focused["place"] == found[0]["place"]):
             return found
+        caught = focused["place"] in {stop["place"] for stop in found}
+        assert not caught, f"Tab comes back to {focused['html']} and does not leave the page"
         found.append(focused)
-        assert len(found) < 2 or focused["place"] != found[-2]["place"], focused["html"]
     raise AssertionError(f"after {most} stops Tab is still on the page, at {found[-1]['html']}")
 
 
@@ -92,6 +93,15 @@ def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
             .filter(node => node.tabIndex >= 0 && !node.disabled).length"""
     )
     assert len(found) >= reachable > 5
+    # What can be pressed can be reached.
+    beyond = page.evaluate(
+        """() => [...document.querySelectorAll(
+                'a[href], button, input, select, summary, [onclick]')]
+            .filter(node => node.checkVisibility({checkVisibilityCSS: true}))
+            .filter(node => node.tabIndex < 0 && !node.disabled)
+            .map(node => node.outerHTML.slice(0, 120))"""
+    )
+    assert beyond == []
 
 
 def test_the_skip_link_leads_past_the_contents(fresh):
@@ -133,18 +143,22 @@ def test_the_search_box_opens_and_closes_by_keyboard(fresh, way):
 # --- by ear
 
 
-# What a screen reader is given: every node's role, name and level.
+# What a screen reader is given, in the order in which it reads: every node's role, name, level.
 def tree(page) -> list[dict]:
     session = page.context.new_cdp_session(page)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
     session.detach()
+    by_id, waiting, ordered = {node["nodeId"]: node for node in nodes}, [nodes[0]["nodeId"]], []
+    while waiting:
+        ordered.append(by_id[waiting.pop()])
+        waiting += [each for each in reversed(ordered[-1].get("childIds", ())) if each in by_id]
     return [
         {
             "role": node["role"]["value"],
             "name": node.get("name", {}).get("value", "").strip(),
             **{each["name"]: each["value"].get("value") for each in node.get("properties", ())},
         }
-        for node in nodes
+        for node in ordered
         if not node["ignored"] and "role" in node
     ]
 
@@ -183,7 +197,8 @@ def test_on_paper_there_is_the_text_and_nothing_else(name, visit):
                 '.bd-header, .bd-sidebar-primary, .bd-sidebar-secondary, .prev-next-footer')]
                 .filter(node => node.checkVisibility() && node.getBoundingClientRect().height)
                 .map(node => node.outerHTML.slice(0, 100)),
-            article: document.querySelector('article, main').getBoundingClientRect().width,
+            article: (document.querySelector('article') || document.querySelector('main'))
+                .getBoundingClientRect().width,
             wide: innerWidth,
         })"""
     )

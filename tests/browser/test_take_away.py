@@ -1,7 +1,6 @@
 """What the built site offers to take away, and the book on paper and in an e-reader."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,10 +17,9 @@ import pypdf
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser.conftest import AXE, ROOT, host, listed_pages
-from tests.course.downloaded import run_downloaded
+from tests.browser.conftest import AXE, ROOT, host, listed_pages, missing
 from tests.course.test_site import BINDER, COLAB, give_addresses, small_site
-from tools import book, paper, take_away
+from tools import book, leaks, paper, take_away
 
 CHAPTERS = [name for name in listed_pages() if name.split("/")[-1][:2].isdigit()]
 NOTEBOOKS = [*CHAPTERS, "book/misconceptions", "book/capstone"]
@@ -30,11 +28,6 @@ OPF = "{http://www.idpf.org/2007/opf}"
 XHTML = "{http://www.w3.org/1999/xhtml}"
 MARGIN = 24 / 25.4 * 72  # of a printed page, left and right (paper.css)
 MATH = "{http://www.w3.org/1998/Math/MathML}math"
-
-
-def missing(what: str) -> None:
-    """Without a system program a test is left out; in continuous integration none may be."""
-    (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
 
 
 def soup(html: Path, name: str) -> BeautifulSoup:
@@ -65,20 +58,6 @@ def test_a_chapter_offers_its_notebook_its_exercise_and_the_wheel(name, html):
         assert links["exercise"].read_bytes() == released[slug]
         in_text = page.find("a", string=f"exercises/{slug}/{slug}.ipynb")
         assert target(html, name, in_text) == links["exercise"]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_downloaded_notebook_runs_in_an_empty_folder(name, html, tmp_path):
-    page = soup(html, name)
-    links = [
-        target(html, name, link)
-        for kind in ("source", "wheel")
-        for link in page.select(f"a.btn-download-{kind}-button")
-    ]
-    found = run_downloaded(links[0], links[-1], tmp_path)
-    assert ("lib" in found) == (len(links) == 2)
-    assert all(path.is_relative_to(tmp_path) for path in found.values()), found
 
 
 # --- from the first page
@@ -203,6 +182,19 @@ def test_the_first_page_offers_the_book_once_it_was_made(made, html):
     found = {target(html, "book/index", link) for link in links}
     assert {path.name for path in found} == {take_away.ZIP, take_away.PDF, take_away.EPUB}
     assert all(path.read_bytes() == (made / path.name).read_bytes() for path in found)
+
+
+@pytest.mark.long
+def test_neither_holds_a_hidden_test_or_a_solution(made, monkeypatch):
+    if not shutil.which("pdftotext"):
+        missing("pdftotext is missing (Debian, Ubuntu: apt-get install poppler-utils)")
+    assert leaks.search(made) == []
+    # The search opens both: of the book's own code it finds a line.
+    cells = nbformat.read(ROOT / "book" / "01-attention.ipynb", as_version=4).cells
+    line = re.search(r"^from lib.*", "\n".join(cell.source for cell in cells), re.MULTILINE)[0]
+    monkeypatch.setattr(leaks, "secrets", lambda: ({line: "book"}, {}))
+    places = {leak.place.split("!")[0] for leak in leaks.search(made)}
+    assert {take_away.PDF, take_away.EPUB} <= places
 
 
 def titles(html) -> list[str]:

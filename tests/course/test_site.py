@@ -115,7 +115,10 @@ def test_links_of_the_start_page_are_relative_and_lead_to_pages():
 
 @pytest.mark.parametrize(
     "page",
-    ["book/index.md", "book/for-readers.md", "book/for-learners.md", "docs/hub.md", "README.md"],
+    [
+        *("book/index.md", "book/for-readers.md", "book/for-learners.md"),
+        *("book/for-instructors.md", "docs/hub.md", "README.md"),
+    ],
 )
 def test_a_page_for_people_names_real_commands_exercises_and_files(page):
     text = (ROOT / page).read_text(encoding="utf-8")

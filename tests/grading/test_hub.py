@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -205,8 +206,15 @@ def test_from_release_to_feedback_with_two_learners(settings, ada, ben, cleo):
     assert score["ben"] == full
     assert 0 < score["cleo"] < full
 
+    # In the exchange, what was handed in can be put in, and not looked through.
+    shared = Path(settings["exchange"]) / COURSE
+    assert shared.parent.stat().st_mode & 0o1777 == 0o1777
+    assert shared.stat().st_mode & 0o022 == 0
+    assert shared.joinpath("inbound").stat().st_mode & 0o044 == 0
+
     # Feedback goes back to each, and to nobody else.
     formgrader(ada, "release_feedback")
+    assert shared.joinpath("feedback").stat().st_mode & 0o066 == 0
     returned = list((Path(settings["exchange"]) / COURSE / "feedback").iterdir())
     assert [path.stat().st_mode & 0o777 for path in returned] == [0o644, 0o644]
     pages = {}
@@ -225,13 +233,59 @@ def test_from_release_to_feedback_with_two_learners(settings, ada, ben, cleo):
         assert f"(Score: {points} / {full})" in re.sub("<[^>]*>", "", pages[name])
 
 
+def at_work(person: Person) -> None:
+    """Start the person's own server, and wait until it is there."""
+    person.open(f"/hub/spawn/{person.name}")
+    person.page.wait_for_url(f"**/user/{person.name}/lab**", timeout=120_000)
+
+
 @pytest.mark.usefixtures("ada")
-def test_a_learner_gets_no_formgrader(settings, ben):
-    assert ben.open(f"/services/{COURSE}/formgrader") == 403
-    ben.open(f"/hub/spawn/{ben.name}")
-    ben.page.wait_for_url(f"**/user/{ben.name}/lab**", timeout=120_000)
+def test_a_learner_gets_no_formgrader(ben):
+    at_work(ben)
+    for path in ("formgrader", "lab", f"tree/solutions/{NAME}/{NAME}.ipynb", "api/contents"):
+        assert ben.open(f"/services/{COURSE}/{path}") == 403, path
     assert ben.open(f"/user/{ben.name}/formgrader") == 404
-    assert ben.open("/user/cleo/lab") in (403, 404)
+
+
+def test_a_learner_gets_into_nobody_elses_server(ben, cleo, ada):
+    for person in (ben, cleo, ada):
+        at_work(person)
+    for other in ("cleo", "ada"):
+        for path in ("lab", "api/contents", f"files/{NAME}/{NAME}.ipynb"):
+            assert ben.open(f"/user/{other}/{path}") in (403, 404), (other, path)
+    assert ben.open("/hub/admin") == 403
+
+
+def token_of(settings, name: str) -> str:
+    """The token that the hub gave to somebody's server: their terminals and notebooks have it."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            words = dict(each.partition("=")[::2] for each in path.read_text().split("\0"))
+            theirs = words.get("JUPYTERHUB_USER") == name and words.get("JUPYTERHUB_API_TOKEN")
+            if theirs and f":{settings['hub_port']}/" in words.get("JUPYTERHUB_API_URL", ""):
+                return words["JUPYTERHUB_API_TOKEN"]
+    raise AssertionError(f"{name} has no server")
+
+
+def test_the_token_of_a_learners_server_opens_no_more_doors(settings, ben, cleo):
+    for person in (ben, cleo):
+        at_work(person)
+
+    def status(path: str) -> int:
+        headers = {"Authorization": f"token {token}"}
+        request = urllib.request.Request(f"{settings['address']}{path}", headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    token = token_of(settings, "ben")
+    assert status("/hub/api/user") == 200
+    assert status("/user/ben/api/contents") == 200
+    closed = ("/hub/api/users", "/hub/api/users/cleo", "/hub/api/users/cleo/tokens")
+    closed += ("/user/cleo/api/contents", f"/services/{COURSE}/api/contents")
+    assert {path: status(path) for path in closed if status(path) not in (403, 404)} == {}
 
 
 def test_a_learner_does_it_all_in_the_list_of_assignments(settings, ben):

@@ -17,6 +17,7 @@ import pytest
 from course_folder import NAME, RIGHT, Folder, answers, source
 
 from grading import faults, record, report
+from grading.course import Course, Refusal
 
 ROOT = os.geteuid() == 0
 NAMES = ["ada", "bob", "cy", "dan", "eve", "flo"]
@@ -195,6 +196,15 @@ def test_a_locked_gradebook_is_refused_and_nothing_is_withdrawn(course, capsys):
     said = capsys.readouterr().err
     assert "gradebook.db is locked: another program holds it" in said
     _finishes(course, capsys, len(NAMES))
+
+
+def test_the_lock_is_seen_before_a_batch_begins(course, monkeypatch):
+    """Of the look itself: later steps meet the lock too, and say the same."""
+    monkeypatch.setattr(faults, "LOCK_SECONDS", 0.1)
+    opened = Course.open(course.root)
+    faults.check(opened, NAME)
+    with locked(course.root / "gradebook.db"), pytest.raises(Refusal, match="is locked: another"):
+        faults.check(opened, NAME)
 
 
 def test_a_full_disk_is_refused_and_nothing_is_withdrawn(course_on_a_small_disk, capsys):

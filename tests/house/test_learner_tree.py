@@ -3,13 +3,16 @@
 import ast
 import html
 import json
+import os
 import re
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
 
 import nbformat
 import pytest
+from matplotlib.figure import Figure
 
 from tools import leaks, learner_tree
 
@@ -114,6 +117,19 @@ def test_work_in_exercises_is_not_given_out(tmp_path, monkeypatch):
     assert (tmp_path / "tree" / "exercises" / "a.ipynb").read_text() == "{}"
 
 
+def test_binder_is_left_with_no_hidden_test_and_no_solution(tmp_path):
+    """Binder takes the whole repository; its script removes what learners must not see."""
+    removed = re.search(r"rm -rf (.+)", (ROOT / "binder" / "postBuild").read_text())[1].split()
+    command = ["git", "ls-files", "-z"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        if (ROOT / name).is_file() and not any(name.startswith(f"{each}/") for each in removed):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    assert (tmp_path / "book" / "01-attention.ipynb").is_file()
+    assert leaks.search(tmp_path) == []
+
+
 # --- the search
 
 
@@ -131,6 +147,11 @@ def _region(what: str) -> str:
 def _line() -> str:
     """One line of a hidden test."""
     return next(line for line in leaks.secrets()[0])
+
+
+def _short() -> str:
+    """A solution of one line."""
+    return next(run[0] for run in leaks.secrets()[1] if len(run) == 1)
 
 
 def _plain(folder: Path, text: str) -> None:
@@ -160,13 +181,35 @@ def _zip(folder: Path, text: str) -> None:
     inner.unlink()
 
 
-@pytest.mark.parametrize("put", [_plain, _notebook, _page, _script, _zip])
-@pytest.mark.parametrize("what", ["HIDDEN TESTS", "SOLUTION", "one line"])
+def _epub(folder: Path, text: str) -> None:
+    with zipfile.ZipFile(folder / "a.epub", "w") as archive:
+        archive.writestr("EPUB/a.xhtml", f"<pre>{html.escape(text)}</pre>")
+
+
+def _pdf(folder: Path, text: str) -> None:
+    if not shutil.which("pdftotext"):
+        reason = "pdftotext is missing (Debian, Ubuntu: apt-get install poppler-utils)"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    page = Figure((20, 20))
+    page.text(0, 1, text, family="monospace", size=6, va="top", parse_math=False)
+    page.savefig(folder / "a.pdf")
+
+
+@pytest.mark.parametrize("put", [_plain, _notebook, _page, _script, _zip, _epub, _pdf])
+@pytest.mark.parametrize("what", ["HIDDEN TESTS", "SOLUTION", "one line", "one-line solution"])
 def test_the_search_finds(tmp_path, put, what):
-    put(tmp_path, _line() if what == "one line" else _region(what))
+    given = {"one line": _line, "one-line solution": _short}.get(what, lambda: _region(what))()
+    put(tmp_path, given)
     found = leaks.search(tmp_path)
     assert found
-    assert what == "one line" or SLUG in {leak.assignment for leak in found}
+    assert "one" in what or SLUG in {leak.assignment for leak in found}
+
+
+def test_a_pdf_that_cannot_be_opened_is_not_passed_over(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
+    monkeypatch.setattr(leaks.shutil, "which", lambda name: None)
+    assert leaks.main([str(tmp_path)]) == 2
+    assert "there is no pdftotext, which opens a.pdf" in capsys.readouterr().err
 
 
 def test_a_release_and_the_library_are_no_leak(tmp_path):
@@ -183,6 +226,25 @@ def test_every_assignment_has_something_that_is_looked_for():
     assert set(hidden.values()) == slugs
     assert set(runs.values()) == slugs
     assert min(map(len, hidden)) >= leaks.SHORTEST
+
+
+def test_every_solution_is_looked_for_unless_learners_have_its_lines():
+    """Exercise 02 gives the answer of 01; a line may be in `lib`; a short one is nobody's own."""
+    runs, known = leaks.secrets()[1], leaks.released() | leaks.public()
+    forgotten, checked = [], 0
+    for path in sorted(ROOT.glob("solutions/*/*.ipynb")):
+        for region in leaks._regions(path.stem, "SOLUTION"):
+            checked += 1
+            found = any(
+                tuple(region[start : start + length]) in runs
+                for start in range(len(region))
+                for length in range(1, leaks.RUN + 1)
+            )
+            own = [line for line in region if len(line) >= leaks.SHORTEST and line not in known]
+            if own and not found:
+                forgotten.append((path.stem, region))
+    assert checked > 40
+    assert forgotten == []
 
 
 def test_the_command_says_what_it_found_and_fails(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """tools/links.py against a small server: what is dead, what is unsure, what was not reached."""
 
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -9,10 +10,18 @@ from tools import links
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers with the status that the address asks for; /shy refuses HEAD, /away leads on."""
+    """Answers with the status that the address asks for; /shy refuses HEAD, /away leads on, and
+    what /odd says is not HTTP.
+    """
 
     def do_GET(self):
-        status = {"/shy": 200, "/away": 302}.get(self.path) or int(self.path.strip("/"))
+        if self.path == "/slow":
+            time.sleep(1)
+        if self.path == "/odd":
+            self.wfile.write(b"nonsense\r\n\r\n")
+            return
+        known = {"/shy": 200, "/slow": 200, "/away": 302}
+        status = known.get(self.path) or int(self.path.strip("/"))
         if self.path == "/shy" and self.command == "HEAD":
             status = 405
         self.send_response(status)
@@ -43,14 +52,16 @@ def site(tmp_path):
 
     def write(*addresses):
         body = "".join(f'<a href="{each}">x</a>' for each in addresses)
-        (tmp_path / "index.html").write_text(f'<a href="other.html#x">own</a>{body}')
+        own = '<link href="http://127.0.0.1:1/no-link"><a href="other.html#x">own</a>'
+        (tmp_path / "index.html").write_text(own + body)
         return ["--html", str(tmp_path)]
 
     return write
 
 
 def test_a_site_whose_links_answer(address, site, capsys):
-    assert links.main(site(f"{address}/200#part", f"{address}/shy", f"{address}/away")) == 0
+    parts = (f"{address}/200#part", f"{address}/200#other")  # of one page
+    assert links.main(site(*parts, f"{address}/shy", f"{address}/away")) == 0
     assert "3 of 3 answer" in capsys.readouterr().out
 
 
@@ -71,6 +82,15 @@ def test_a_refusal_is_no_verdict(address, site, capsys, status):
 def test_one_that_cannot_be_reached_is_no_verdict(address, site, capsys):
     assert links.main(site(f"{address}/200", "http://127.0.0.1:1/")) == 0
     assert "1 not reached\n  http://127.0.0.1:1/ (" in capsys.readouterr().out
+
+
+def test_one_that_takes_too_long_is_not_waited_for(address):
+    assert links.answer(f"{address}/slow", seconds=0.1) == "timed out"
+
+
+def test_one_that_does_not_speak_http_stops_nothing(address, site, capsys):
+    assert links.main(site(f"{address}/200", f"{address}/odd")) == 0
+    assert f"1 not reached\n  {address}/odd (nonsense" in capsys.readouterr().out
 
 
 def test_without_a_network_it_says_so(site, capsys):
