@@ -37,6 +37,14 @@ async function collect(page, naming) {
     names.add(node.id);
   }
   for (const node of article.querySelectorAll("a[name]")) node.removeAttribute("name");
+  // A heading goes to the next sheet with what follows it. The beginning of its section may stay behind, so
+  // the heading itself is what links and contents lead to.
+  for (const heading of article.querySelectorAll("section[id] > :is(h1, h2, h3, h4)")) {
+    const section = heading.parentElement;
+    heading.prepend(...[...section.children].filter((node) => node.matches("span[id]:empty")));
+    heading.id ||= section.id;
+    if (heading.id === section.id) section.removeAttribute("id");
+  }
   for (const node of article.querySelectorAll("*")) {
     for (const attribute of REFERS) {
       const value = node.getAttribute(attribute);
@@ -140,7 +148,7 @@ async function assemble(book) {
     const list = document.createElement("ol");
     const line = (heading, level) => {
       const name = heading.cloneNode(true);
-      const target = level ? heading.closest("section").id : article.id;
+      const target = level ? heading.id : article.id;
       list.insertAdjacentHTML(
         "beforeend",
         `<li class="level${level}"><a href="#${target}"><span>${name.innerHTML}</span><b data-of="${target}"></b></a></li>`,
@@ -294,7 +302,7 @@ async function leaves(book) {
     style.textContent = article.paint;
     if (number === 0) opening(article, book.words);
     const headings = [...sections(article)].map((heading) => ({
-      id: heading.closest("section").id,
+      id: heading.id,
       text: titleOf(heading),
     }));
     const failed = [];

@@ -15,6 +15,7 @@ const typesetInTurn = async () => {
     await MathJax.typesetPromise(next);
     next.forEach((formula) => waiting.delete(formula));
   }
+  await MathJax.typesetPromise(); // what is left: formulas in what a cell shows have no class
 };
 if (window.MathJax) {
   MathJax.startup = { pageReady: typesetInTurn };
