@@ -30,12 +30,7 @@ async function collect(page, naming) {
   holdSigns(article);
   // a link to the page itself leads to its beginning
   article.id = naming.id(page, "");
-  const names = new Set([article.id]);
-  for (const node of article.querySelectorAll("[id]")) {
-    node.id = naming.id(page, node.id);
-    if (names.has(node.id)) node.removeAttribute("id"); // sphinx-proof calls every proof the same
-    names.add(node.id);
-  }
+  for (const node of article.querySelectorAll("[id]")) node.id = naming.id(page, node.id);
   for (const node of article.querySelectorAll("a[name]")) node.removeAttribute("name");
   // A heading goes to the next sheet with what follows it. The beginning of its section may stay behind, so
   // the heading itself is what links and contents lead to.
