@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from grading import intake, sanitize
+from grading import sanitize, submission
 from tools import exercises, selfcheck, start
 
 NAME = "01-small"
@@ -160,7 +160,7 @@ def test_what_is_run_is_what_grading_runs(change):
     theirs.cells.insert(1, new_code_cell("mine = 1", id="mine"))
     data = json.dumps(theirs).encode()
     run, _ = selfcheck.steps(data, ours)
-    graded = sanitize.rebuild(intake.parse(data), ours)
+    graded = sanitize.rebuild(submission.parse(data), ours)
     sanitize.put_back(graded, ours)
     pictures = [each.source for each in ours.cells if each.id.startswith("picture")]
     code = [

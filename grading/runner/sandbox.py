@@ -2,9 +2,9 @@
 
 bubblewrap starts a process that does nothing in new namespaces: no network, its own processes, and
 a file system that holds Python, the system's libraries and an empty folder, all but the last
-read-only. A process forked from one that has imported torch (:mod:`grading.nursery`) then enters
-these namespaces, gives up all rights, and runs the learner's cells. When bubblewrap's process ends,
-the kernel ends all others in it, daemons included.
+read-only. A process forked from one that has imported torch (:mod:`grading.runner.forkserver`) then
+enters these namespaces, gives up all rights, and runs the learner's cells. When bubblewrap's
+process ends, the kernel ends all others in it, daemons included.
 
 Graded by root, the code runs as a user that owns nothing and exists nowhere, another for each
 submission. Graded by anybody else, it runs in a user namespace with that user's number and no
@@ -25,8 +25,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grading import seccomp
-from grading.work import Ended, Limits
+from grading.runner import seccomp
+from grading.runner.job import Ended, Limits
 
 HOME = "/home/learner"
 REMEDY = (
@@ -119,12 +119,12 @@ def check() -> None:
     if shutil.which("bwrap") is None:
         raise NoSandbox(f"bwrap was not found: {REMEDY}")
     try:
-        Outer(Limits(), root=os.geteuid() == 0).end()
+        Bubblewrap(Limits(), root=os.geteuid() == 0).end()
     except NoSandbox as problem:
         raise NoSandbox(f"bubblewrap cannot make a sandbox here ({problem}): {REMEDY}") from None
 
 
-class Outer:
+class Bubblewrap:
     """bubblewrap's process and the namespaces it made.
 
     Raises:
@@ -204,7 +204,7 @@ class Sandbox:
     """A submission's process in its sandbox, watched.
 
     Attributes:
-        connection: the socket to :mod:`grading.agent`.
+        connection: the socket to :mod:`grading.runner.learner`.
         pid: its process number, seen from here.
         outer: bubblewrap's process; None without a sandbox.
         limits: what is allowed.
@@ -213,7 +213,7 @@ class Sandbox:
 
     connection: socket.socket
     pid: int
-    outer: Outer | None
+    outer: Bubblewrap | None
     limits: Limits
     spare: int
     peak: int = field(default=0)

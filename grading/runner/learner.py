@@ -25,7 +25,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from grading.wire import Body, Kept, Packer, WireError, receive, send
+from grading.runner.protocol import Body, Packer, ProtocolError, SharedTensors, receive, send
 
 MAX_TEXT = 100_000  # characters that a cell, or a call, may print
 MAX_PICTURES = 4_000_000  # bytes of pictures and other rich output per cell
@@ -165,7 +165,7 @@ def leave_pictures_out() -> None:
     warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
 
 
-class Agent:
+class Server:
     """Answers the requests that come through a socket.
 
     Args:
@@ -175,7 +175,7 @@ class Agent:
 
     def __init__(self, connection: socket.socket, shell: InteractiveShell):
         self.connection, self.shell = connection, shell
-        self.kept = Kept()
+        self.kept = SharedTensors()
         self.packer = Packer(self._refer, self._resolve, self.kept)
         self.handles: list[object] = []
         self.main = threading.get_ident()
@@ -190,7 +190,7 @@ class Agent:
             try:
                 reply = self._do(header, Body(body), blobs)
                 self._send(reply, blobs)
-            except WireError as problem:
+            except ProtocolError as problem:
                 self._send({"raised": _described(TypeError(str(problem)))}, [])
 
     def _send(self, reply: dict, blobs: list[bytes]) -> None:
@@ -210,7 +210,7 @@ class Agent:
             for name, value in found.items():
                 try:
                     trees[name] = self.packer.pack(value, blobs)
-                except WireError:  # the tests find it by its name
+                except ProtocolError:  # the tests find it by its name
                     trees[name] = {"reference": {"handle": -1, "type": "object"}}
             return {"names": trees}
         PAGES.clear()
@@ -293,7 +293,7 @@ class Agent:
         if isinstance(value, _Callback):
             return {"back": value.number}
         if len(self.handles) >= MAX_HANDLES:
-            raise WireError(f"more than {MAX_HANDLES} objects were returned")
+            raise ProtocolError(f"more than {MAX_HANDLES} objects were returned")
         self.handles.append(value)
         try:
             name = type(value).__name__[:100]
@@ -329,7 +329,7 @@ class Agent:
 class _Callback:
     """A function that stayed with the tests."""
 
-    def __init__(self, agent: Agent, number: int, name: str):
+    def __init__(self, agent: Server, number: int, name: str):
         self._agent, self.number, self.__name__ = agent, number, name
 
     def __call__(self, *args, **kwargs):
@@ -388,4 +388,4 @@ def serve(connection: socket.socket, shell: InteractiveShell) -> None:
     sys.stdout = sys.stderr = Printed()
     sys.stdin = io.StringIO()  # nobody is there to answer `input()`
     shell.user_ns["__name__"] = "__main__"
-    Agent(connection, shell).serve()
+    Server(connection, shell).serve()

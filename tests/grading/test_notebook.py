@@ -4,8 +4,7 @@ import pytest
 from course_folder import answers, source
 from nbgrader.nbgraderformat import MetadataValidator
 
-from grading.intake import Cell
-from grading.sanitize import rebuild
+from grading.notebook import Cell, rebuild
 
 
 def cells(notebook=None, **changes):

@@ -5,8 +5,8 @@ frame: a header in JSON, and the numbers of all tensors and arrays as raw bytes 
 is ever unpickled. What is neither data nor an array stays where it is, and a reference crosses.
 
 Tensors that the tests pass keep their identity: passing one twice gives the answer the same tensor,
-and what either side writes into it is carried over before the other looks (:class:`Kept`). So a
-test sees the same as if the answer ran beside it.
+and what either side writes into it is carried over before the other looks
+(:class:`SharedTensors`). So a test sees the same as if the answer ran beside it.
 """
 
 import builtins
@@ -40,15 +40,15 @@ SIMPLE = [
 ]
 
 
-class WireError(Exception):
+class ProtocolError(Exception):
     """What arrived is not what may arrive; the message says why."""
 
 
-class Gone(Exception):
+class Disconnected(Exception):
     """The other side has closed the connection."""
 
 
-class Late(Exception):
+class Timeout(Exception):
     """The other side has not answered in time."""
 
 
@@ -64,14 +64,14 @@ def send(
         deadline: when to give up, on `time.monotonic`'s clock; the connection is then of no use.
 
     Raises:
-        WireError: if it is too large.
-        Gone: if nobody listens any more.
-        Late: if it was not taken in time.
+        ProtocolError: if it is too large.
+        Disconnected: if nobody listens any more.
+        Timeout: if it was not taken in time.
     """
     text = json.dumps(header).encode()
     size = sum(map(len, blobs))
     if len(text) > MAX_HEADER or size > MAX_BODY:
-        raise WireError(
+        raise ProtocolError(
             f"{(len(text) + size) / 2**20:.0f} MB are too much: at most {MAX_BODY // 2**20} MB of "
             f"numbers and {MAX_HEADER // 2**20} MB of anything else can be returned or passed on"
         )
@@ -80,9 +80,9 @@ def send(
     try:
         connection.sendall(HEAD.pack(len(text), size) + text + b"".join(blobs))
     except TimeoutError:
-        raise Late from None
+        raise Timeout from None
     except OSError:
-        raise Gone from None
+        raise Disconnected from None
     finally:
         connection.settimeout(None)
 
@@ -110,24 +110,24 @@ class Incoming:
             tick: called every 50 ms while nothing arrives, and between pieces; it may raise.
 
         Raises:
-            Gone: if the connection ended.
-            Late: if the deadline passed.
-            WireError: if the frame is too large or no frame at all.
+            Disconnected: if the connection ended.
+            Timeout: if the deadline passed.
+            ProtocolError: if the frame is too large or no frame at all.
         """
         if not self._parts:
             self._parts.append(self._read(HEAD.size, deadline, tick))
         sizes = HEAD.unpack(self._parts[0])
         if sizes[0] > MAX_HEADER or sizes[1] > MAX_BODY:
-            raise WireError("a message larger than any that may be sent")
+            raise ProtocolError("a message larger than any that may be sent")
         while len(self._parts) < 3:
             self._parts.append(self._read(sizes[len(self._parts) - 1], deadline, tick))
         (_, text, body), self._parts = self._parts, []
         try:
             header = json.loads(bytes(text))
         except (ValueError, RecursionError, MemoryError):
-            raise WireError("a message that cannot be read") from None
+            raise ProtocolError("a message that cannot be read") from None
         if not isinstance(header, dict):
-            raise WireError("a message of another form")
+            raise ProtocolError("a message of another form")
         return header, body
 
     def _read(self, size: int, deadline: float, tick) -> memoryview:
@@ -135,7 +135,7 @@ class Incoming:
             try:
                 self._data, self._done = memoryview(bytearray(size)), 0
             except MemoryError:
-                raise WireError("a message for which there is no memory") from None
+                raise ProtocolError("a message for which there is no memory") from None
         hurried = tick is not None or deadline != math.inf
         while self._done < size:
             self.connection.settimeout(0.05 if hurried else None)
@@ -144,16 +144,16 @@ class Incoming:
             except TimeoutError:
                 got = None
             except OSError:
-                raise Gone from None
+                raise Disconnected from None
             finally:
                 self.connection.settimeout(None)
             if got == 0:
-                raise Gone
+                raise Disconnected
             self._done += got or 0
             if tick is not None:
                 tick()
             if time.monotonic() > deadline:
-                raise Late
+                raise Timeout
         data, self._data = self._data, None
         return data
 
@@ -176,7 +176,7 @@ class Packer:
         self,
         refer: Callable[[object], dict],
         resolve: Callable[[dict], object],
-        kept: "Kept | None" = None,
+        kept: "SharedTensors | None" = None,
     ):
         self.refer, self.resolve, self.kept = refer, resolve, kept
 
@@ -219,10 +219,10 @@ class Packer:
 
     def _tensor(self, value: torch.Tensor, blobs: list[bytes], keep: bool) -> dict:
         if value.layout is not torch.strided or value.device.type == "meta":
-            raise WireError(f"a tensor that is {value.layout} on {value.device} cannot be sent")
+            raise ProtocolError(f"a tensor that is {value.layout} on {value.device} cannot be sent")
         name = str(value.dtype).removeprefix("torch.")
         if name not in SIMPLE:
-            raise WireError(f"a tensor of dtype {value.dtype} cannot be sent")
+            raise ProtocolError(f"a tensor of dtype {value.dtype} cannot be sent")
         blob = tensor_bytes(value)
         entry = [name, list(value.shape), len(blob), value.requires_grad]
         if keep and self.kept is not None:
@@ -248,22 +248,22 @@ class Packer:
         """The value for a tree.
 
         Raises:
-            WireError: if the tree is none of `pack`'s.
+            ProtocolError: if the tree is none of `pack`'s.
         """
         try:
             return self._unpack(tree, body)
-        except WireError:
+        except ProtocolError:
             raise
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError,
                 OverflowError, RecursionError, MemoryError) as problem:  # fmt: skip
-            raise WireError(f"a value that cannot be read ({type(problem).__name__})") from None
+            raise ProtocolError(f"a value that cannot be read ({type(problem).__name__})") from None
 
     def _unpack(self, tree: Any, body: "Body") -> Any:
         if tree is None or type(tree) in (bool, int, float, str):
             return tree
         ((kind, what),) = tree.items()
         if kind in ("set", "frozenset", "dict") and len(what) > MAX_HASHED:
-            raise WireError(
+            raise ProtocolError(
                 f"a {kind} of {len(what)} entries: at most {MAX_HASHED} can be looked at"
             )
         if kind in ("list", "tuple", "set", "frozenset"):
@@ -301,7 +301,7 @@ class Packer:
             return torch.device(what)
         if kind == "reference":
             return self.resolve(what)
-        raise WireError("a value of an unknown kind")
+        raise ProtocolError("a value of an unknown kind")
 
     def _hold(self, value, number: list):
         if number and self.kept is not None:
@@ -317,12 +317,12 @@ class Body:
 
     def take(self, size: int) -> memoryview:
         if type(size) is not int or size < 0 or self.at + size > len(self.data):
-            raise WireError("a message shorter than it says")
+            raise ProtocolError("a message shorter than it says")
         self.at += size
         return self.data[self.at - size : self.at]
 
 
-class Kept:
+class SharedTensors:
     """Tensors and arrays that were passed to the other side, by number.
 
     The side that passes them remembers their bytes, so that it finds what was written since.
@@ -423,7 +423,7 @@ def overwrite(value, data: memoryview) -> None:
     """Put other numbers into a tensor or an array.
 
     Raises:
-        WireError: if the bytes do not fit.
+        ProtocolError: if the bytes do not fit.
     """
     if isinstance(value, torch.Tensor):
         new = _tensor(str(value.dtype).removeprefix("torch."), list(value.shape), data)
@@ -436,7 +436,7 @@ def overwrite(value, data: memoryview) -> None:
 def _tensor(name: str, shape: list[int], data: memoryview) -> torch.Tensor:
     dtype = TORCH_DTYPES[name]
     if name not in SIMPLE:
-        raise WireError("a tensor of an unknown dtype")
+        raise ProtocolError("a tensor of an unknown dtype")
     _check_size(shape, dtype.itemsize, len(data))
     if len(data) == 0:
         return torch.empty(shape, dtype=dtype)
@@ -447,7 +447,7 @@ def _tensor(name: str, shape: list[int], data: memoryview) -> torch.Tensor:
 def _array(name: str, shape: list[int], data: memoryview) -> np.ndarray:
     dtype = np.dtype(name)
     if dtype.kind not in "biufc":
-        raise WireError("an array of an unknown dtype")
+        raise ProtocolError("an array of an unknown dtype")
     _check_size(shape, dtype.itemsize, len(data))
     raw = np.frombuffer(bytes(data), np.uint8)
     return (raw != 0 if dtype.kind == "b" else raw.view(dtype)).reshape(shape)
@@ -456,4 +456,4 @@ def _array(name: str, shape: list[int], data: memoryview) -> np.ndarray:
 def _check_size(shape: list[int], item: int, size: int) -> None:
     sizes = [n for n in shape if type(n) is int and 0 <= n < 2**40]
     if len(sizes) != len(shape) or len(shape) > 64 or math.prod(sizes) * item != size:
-        raise WireError("an array whose shape does not fit its numbers")
+        raise ProtocolError("an array whose shape does not fit its numbers")
