@@ -154,6 +154,18 @@ def marked(notebook: NotebookNode) -> dict[str, NotebookNode]:
     }
 
 
+def match(cells: list[Cell], source: NotebookNode) -> list[str | None]:
+    """For each of a learner's cells, which of the instructor's it is; None for an ordinary cell."""
+    known = marked(source)
+    by_id = {cell.id: name for name, cell in known.items() if "id" in cell}
+    return [
+        by_id.get(cell.cell_id)
+        if cell.grade_id is None
+        else (cell.grade_id if cell.grade_id in known else None)
+        for cell in cells
+    ]
+
+
 def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
     """A clean notebook from a learner's cells and the instructor's notebook.
 
@@ -166,8 +178,7 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
     """
     known = marked(source)
     names = list(known)
-    by_id = {cell.id: name for name, cell in known.items() if "id" in cell}
-    matched = [_match(cell, known, by_id) for cell in cells]
+    matched = match(cells, source)
     last = {name: place for place, name in enumerate(matched) if name is not None}
 
     def ours(name: str, text: str) -> NotebookNode:
@@ -197,12 +208,6 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
             notebook.metadata[key] = source.metadata[key]
     nbformat.validate(notebook)
     return notebook
-
-
-def _match(cell: Cell, known: dict[str, NotebookNode], by_id: dict[str, str]) -> str | None:
-    if cell.grade_id is not None:
-        return cell.grade_id if cell.grade_id in known else None
-    return by_id.get(cell.cell_id)
 
 
 # --- 3. plan
