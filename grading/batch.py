@@ -260,14 +260,14 @@ class Batch:
             work = self._task(entry)
         except Reject as reject:
             entry.record = replace(entry.record, status=ZERO, reason=str(reject))
-            told = (self.assignment, str(reject), self.book.max_score, self.course.config)
+            refusal = (self.assignment, str(reject), self.book.max_score, self.course.config)
             work = None
         except Exception as error:
             entry.record = self._failed(entry.record, error)
             return None
         try:
             if work is None:
-                return workers.submit(evaluate.refuse, *told)
+                return workers.submit(evaluate.refuse, *refusal)
             return workers.submit(evaluate.evaluate, work)
         except RuntimeError as problem:
             raise OSError(f"the engine takes no more work: {problem}") from problem

@@ -94,8 +94,8 @@ class Course:
     def notebook(self, assignment: str) -> nbformat.NotebookNode:
         """The same, read. It is read again when the file has changed; leave it as it is."""
         path = self.source(assignment)
-        told = path.stat()
-        return _read(path, told.st_mtime_ns, told.st_size)
+        status = path.stat()
+        return _read(path, status.st_mtime_ns, status.st_size)
 
     @property
     def submitted(self) -> Path:

@@ -110,7 +110,7 @@ def evaluate(task: Task) -> Outcome:
         for name, cell in named(notebook).items()
         if is_solution(cell) and compute_checksum(cell) == task.checksums.get(name)
     ]
-    made = _render(
+    rendered = _render(
         notebook,
         task.assignment,
         points=points,
@@ -119,12 +119,12 @@ def evaluate(task: Task) -> Outcome:
         comments={name: "No response." for name in blank} | task.standing.comments,
         config=task.config,
     )
-    return Outcome(verdict, scores, blank, penalty, **made)
+    return Outcome(verdict, scores, blank, penalty, **rendered)
 
 
 def refuse(assignment: str, reason: str, max_score: float, config: Config) -> Outcome:
     """No points: the copy and the page say why."""
-    made = _render(
+    rendered = _render(
         feedback.refusal(reason),
         assignment,
         points={},
@@ -133,7 +133,7 @@ def refuse(assignment: str, reason: str, max_score: float, config: Config) -> Ou
         comments={},
         config=config,
     )
-    return Outcome(Verdict(), {}, [], None, **made)
+    return Outcome(Verdict(), {}, [], None, **rendered)
 
 
 def _render(notebook: NotebookNode, assignment: str, *, config: Config, **shown) -> dict[str, str]:

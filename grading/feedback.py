@@ -63,8 +63,8 @@ class HideTests(ClearHiddenTests):
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 frames = [frame for frame in output.traceback if self._own(frame)]
-                said = output.evalue or SILENT_ERROR.get(output.ename, "no message")
-                output.traceback = [*frames, f"\x1b[0;31m{output.ename}\x1b[0m: {said}"]
+                message = output.evalue or SILENT_ERROR.get(output.ename, "no message")
+                output.traceback = [*frames, f"\x1b[0;31m{output.ename}\x1b[0m: {message}"]
         return cell, resources
 
     def _own(self, frame: str) -> bool:

@@ -119,9 +119,9 @@ class Progress:
         """Say that the run was interrupted."""
         print("\nstopped; what was graded is kept, run the same command again for the rest")
 
-    def wrong(self, said: str) -> None:
+    def wrong(self, message: str) -> None:
         """Say what the machine refused."""
-        print(f"\n{said}", file=sys.stderr)
+        print(f"\n{message}", file=sys.stderr)
 
     def table(self, table: list[dict], chosen: list[str]) -> None:
         """Show how all ended; ``chosen`` are those of this run."""
@@ -151,8 +151,8 @@ class Logged(Progress):
     def stopped(self) -> None:
         self.log.warning("stopped; what was graded is kept, grade again for the rest")
 
-    def wrong(self, said: str) -> None:
-        self.log.error("%s", said)
+    def wrong(self, message: str) -> None:
+        self.log.error("%s", message)
 
     def table(self, table: list[dict], chosen: list[str]) -> None:
         for row in table:

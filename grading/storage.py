@@ -167,54 +167,54 @@ def explain(error: BaseException, course: Course) -> str:
         error: what was raised; an error that it came from counts too.
         course: the course; its files are named from its folder on.
     """
-    seen = []
-    while error is not None and error not in seen:
+    checked = []
+    while error is not None and error not in checked:
         if isinstance(error, (DBAPIError, sqlite3.Error)):
             return _database(str(getattr(error, "orig", None) or error), course)
         if isinstance(error, OSError) and error.errno in FULL + SHUT + OTHER:
             return _system(error, course)
-        seen.append(error)
+        checked.append(error)
         error = error.__cause__ or error.__context__
     return ""
 
 
-def _database(said: str, course: Course) -> str:
+def _database(reason: str, course: Course) -> str:
     path = _file(course)
     name = path.name if path else "the gradebook"
-    if "locked" in said:
+    if "locked" in reason:
         return (
             f"{name} is locked: another program holds it (nbgrader, the formgrader, a viewer of "
             "databases); close that, then run the same command again"
         )
-    if "full" in said:
+    if "full" in reason:
         return (
-            f"{name} cannot grow ({said}): free some space on the disk of {course.root}, then run "
+            f"{name} cannot grow ({reason}): free some space on the disk of {course.root}, then run "
             "the same command again"
         )
-    if "readonly" in said or "unable to open" in said:
+    if "readonly" in reason or "unable to open" in reason:
         return (
-            f"{name} cannot be written ({said}): give yourself the right to write it and its "
+            f"{name} cannot be written ({reason}): give yourself the right to write it and its "
             f"folder {path.parent if path else course.root}, then run the same command again"
         )
-    return f"{name} cannot be used ({said}): mend it or put back a copy of it"
+    return f"{name} cannot be used ({reason}): mend it or put back a copy of it"
 
 
 def _system(error: OSError, course: Course) -> str:
     where = _place(error.filename, course) if error.filename else ""
-    said = os.strerror(error.errno)
+    reason = os.strerror(error.errno)
     if error.errno in FULL:
         where = f"{where}, " if where else ""
         return (
-            f"nothing more can be written ({where}{said}): free some space on the disk of "
+            f"nothing more can be written ({where}{reason}): free some space on the disk of "
             f"{course.root} and in {tempfile.gettempdir()}, then run the same command again"
         )
     if error.errno in SHUT:
         where = where or "a folder"
         return (
-            f"{where} cannot be written ({said}): give yourself the right to write it, then run "
+            f"{where} cannot be written ({reason}): give yourself the right to write it, then run "
             "the same command again"
         )
-    return f"the system refused{f' {where}' if where else ''}: {said}"
+    return f"the system refused{f' {where}' if where else ''}: {reason}"
 
 
 def _place(name: str | bytes | Path, course: Course) -> str:

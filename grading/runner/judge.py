@@ -83,8 +83,8 @@ class _Run:
             return [_problem("TimeoutError", f"This cell: {problem}.")]
         except Ended as problem:
             self.result.notes.append(f"Cell {number}: {problem}.")
-            said = f"Python stopped while this cell ran: {problem}."
-            return [_problem("RuntimeError", said)]
+            message = f"Python stopped while this cell ran: {problem}."
+            return [_problem("RuntimeError", message)]
         self.ran.append(cell.source)
         return _clean(reply.get("outputs"))
 
@@ -157,11 +157,11 @@ class _Run:
         return True
 
     def _too_late(self) -> list[dict]:
-        said = (
+        message = (
             f"The notebook ran for more than {self.limits.total_seconds:.0f} s and was stopped "
             f"before this cell. Look for a loop that does not end."
         )
-        return [_problem("TimeoutError", said)]
+        return [_problem("TimeoutError", message)]
 
 
 @contextlib.contextmanager
@@ -174,13 +174,13 @@ def _alarm(seconds: float):
     def ring(number, frame):
         raise Stopped(f"the test ran for more than {seconds:.0f} s")
 
-    heard = signal.signal(signal.SIGALRM, ring)
+    previous = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again, should something catch it
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, heard)
+        signal.signal(signal.SIGALRM, previous)
 
 
 def run_here(source: str, space: dict) -> list[dict]:
@@ -194,11 +194,11 @@ def run_here(source: str, space: dict) -> list[dict]:
             render = getattr(problem, "_render_traceback_", None)
             lines = render() if render else traceback.format_exception_only(problem)
             lines = [str(line)[:MAX_TEXT] for line in lines]
-            said = str(problem)[:MAX_TEXT]
+            message = str(problem)[:MAX_TEXT]
             if hasattr(problem, "shown"):  # the answer raised it
-                said = problem.shown
+                message = problem.shown
                 lines = lines if render else None
-            outputs.append(_problem(type(problem).__name__, said, lines))
+            outputs.append(_problem(type(problem).__name__, message, lines))
     if out.getvalue():
         text = out.getvalue()[:MAX_TEXT]
         outputs.insert(0, {"output_type": "stream", "name": "stdout", "text": text})
@@ -226,19 +226,19 @@ def _gone() -> dict:
 
 def _clean(outputs: object) -> list[dict]:
     """The learner's outputs, as far as they have the form of outputs; all else is left out."""
-    kept: list[dict] = []
+    clean: list[dict] = []
     for output in outputs if isinstance(outputs, list) else []:
         if not isinstance(output, dict):
             continue
         kind = output.get("output_type")
         if kind == "stream" and isinstance(output.get("text"), str):
             text = output["text"][: 2 * MAX_TEXT]
-            kept.append({"output_type": "stream", "name": "stdout", "text": text})
+            clean.append({"output_type": "stream", "name": "stdout", "text": text})
         elif kind == "error":
             lines = output.get("traceback")
             lines = [str(line) for line in lines[:100]] if isinstance(lines, list) else []
-            name, said = str(output.get("ename"))[:200], str(output.get("evalue"))[:MAX_TEXT]
-            kept.append(_problem(name, said, lines))
+            name, message = str(output.get("ename"))[:200], str(output.get("evalue"))[:MAX_TEXT]
+            clean.append(_problem(name, message, lines))
         elif kind in ("display_data", "execute_result") and isinstance(output.get("data"), dict):
             data = {
                 key: value
@@ -246,5 +246,5 @@ def _clean(outputs: object) -> list[dict]:
                 if key in ("text/plain", "image/png", "image/jpeg") and isinstance(value, str)
             }
             if data:
-                kept.append({"output_type": "display_data", "data": data, "metadata": {}})
-    return kept[:300]
+                clean.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return clean[:300]

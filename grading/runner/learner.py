@@ -175,8 +175,8 @@ class Server:
 
     def __init__(self, connection: socket.socket, shell: InteractiveShell):
         self.connection, self.shell = connection, shell
-        self.kept = SharedTensors()
-        self.packer = Packer(self._refer, self._resolve, self.kept)
+        self.shared = SharedTensors()
+        self.packer = Packer(self._refer, self._resolve, self.shared)
         self.handles: list[object] = []
         self.main = threading.get_ident()
         self.pid = os.getpid()
@@ -199,7 +199,7 @@ class Server:
         send(self.connection, reply, blobs)
 
     def _do(self, request: dict, body: Body, blobs: list[bytes]) -> dict:
-        self.kept.apply(request.get("written", []), request.get("gone", []), body)
+        self.shared.apply(request.get("written", []), request.get("gone", []), body)
         what = request["do"]
         if what == "cell":
             return self._cell(request["source"])
@@ -217,14 +217,14 @@ class Server:
         before: dict = {}
         try:
             arguments = self.packer.unpack(request.get("arguments"), body)
-            before = self.kept.state()
+            before = self.shared.state()
             with self._listening():
                 result = getattr(self, f"_{what}")(request, arguments)
             reply = {"result": self.packer.pack(result, blobs)}
         except BaseException as problem:
             blobs.clear()
             reply = {"raised": _described(problem)}
-        reply["changed"] = self.kept.changed_here(before, blobs)
+        reply["changed"] = self.shared.changed_here(before, blobs)
         reply["printed"] = any(output["output_type"] == "stream" for output in PAGES.outputs)
         return reply
 
@@ -314,12 +314,12 @@ class Server:
             raise RuntimeError("functions of the tests can be called from the main thread only")
         blobs: list[bytes] = []
         arguments = self.packer.pack((args, kwargs), blobs)
-        heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             send(self.connection, {"callback": number, "arguments": arguments}, blobs)
             header, body = receive(self.connection)
         finally:
-            signal.signal(signal.SIGINT, heard)
+            signal.signal(signal.SIGINT, previous)
         parts = Body(body)
         if "raised" in header:
             raise _made(header["raised"])

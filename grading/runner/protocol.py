@@ -140,16 +140,16 @@ class Incoming:
         while self._done < size:
             self.connection.settimeout(0.05 if hurried else None)
             try:
-                got = self.connection.recv_into(self._data[self._done :])
+                count = self.connection.recv_into(self._data[self._done :])
             except TimeoutError:
-                got = None
+                count = None
             except OSError:
                 raise Disconnected from None
             finally:
                 self.connection.settimeout(None)
-            if got == 0:
+            if count == 0:
                 raise Disconnected
-            self._done += got or 0
+            self._done += count or 0
             if tick is not None:
                 tick()
             if time.monotonic() > deadline:
@@ -169,18 +169,18 @@ class Packer:
     Args:
         refer: gives the reference for an object that is no data.
         resolve: gives the object for a reference.
-        kept: the tensors and arrays that both sides hold, or None.
+        shared: the tensors and arrays that both sides hold, or None.
     """
 
     def __init__(
         self,
         refer: Callable[[object], dict],
         resolve: Callable[[dict], object],
-        kept: "SharedTensors | None" = None,
+        shared: "SharedTensors | None" = None,
     ):
-        self.refer, self.resolve, self.kept = refer, resolve, kept
+        self.refer, self.resolve, self.shared = refer, resolve, shared
 
-    def pack(self, value: object, blobs: list[bytes], *, keep: bool = False) -> Any:
+    def pack(self, value: object, blobs: list[bytes], *, share: bool = False) -> Any:
         """The tree for a value; raw bytes are appended to `blobs`."""
         kind = type(value)
         if value is None or kind in (bool, int, float, str):
@@ -188,14 +188,14 @@ class Packer:
         if kind in (list, tuple, set, frozenset) or isinstance(value, (list, tuple)):
             # Subclasses of tuple, such as a size or a named tuple, arrive as tuples.
             name = next(base for base in (list, tuple, set, frozenset) if isinstance(value, base))
-            return {name.__name__: [self.pack(part, blobs, keep=keep) for part in list(value)]}
+            return {name.__name__: [self.pack(part, blobs, share=share) for part in list(value)]}
         if isinstance(value, dict):
             pairs = list(dict.items(value))
-            return {"dict": [[self.pack(part, blobs, keep=keep) for part in p] for p in pairs]}
+            return {"dict": [[self.pack(part, blobs, share=share) for part in p] for p in pairs]}
         if isinstance(value, torch.Tensor):
-            return self._tensor(value, blobs, keep)
+            return self._tensor(value, blobs, share)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-            return self._array(value, blobs, keep)
+            return self._array(value, blobs, share)
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
             blobs.append(value.tobytes())
             return {"scalar": [value.dtype.name, len(blobs[-1])]}
@@ -217,7 +217,7 @@ class Packer:
             return {"device": str(value)}
         return {"reference": self.refer(value)}
 
-    def _tensor(self, value: torch.Tensor, blobs: list[bytes], keep: bool) -> dict:
+    def _tensor(self, value: torch.Tensor, blobs: list[bytes], share: bool) -> dict:
         if value.layout is not torch.strided or value.device.type == "meta":
             raise ProtocolError(f"a tensor that is {value.layout} on {value.device} cannot be sent")
         name = str(value.dtype).removeprefix("torch.")
@@ -225,19 +225,19 @@ class Packer:
             raise ProtocolError(f"a tensor of dtype {value.dtype} cannot be sent")
         blob = tensor_bytes(value)
         entry = [name, list(value.shape), len(blob), value.requires_grad]
-        if keep and self.kept is not None:
-            number, known = self.kept.number(value, blob)
+        if share and self.shared is not None:
+            number, known = self.shared.number(value, blob)
             if known:
                 return {"same": number}
             entry.append(number)
         blobs.append(blob)
         return {"tensor": entry}
 
-    def _array(self, value: np.ndarray, blobs: list[bytes], keep: bool) -> dict:
+    def _array(self, value: np.ndarray, blobs: list[bytes], share: bool) -> dict:
         blob = value.tobytes()
         entry = [value.dtype.name, list(value.shape), len(blob)]
-        if keep and self.kept is not None and type(value) is np.ndarray:
-            number, known = self.kept.number(value, blob)
+        if share and self.shared is not None and type(value) is np.ndarray:
+            number, known = self.shared.number(value, blob)
             if known:
                 return {"same": number}
             entry.append(number)
@@ -280,8 +280,8 @@ class Packer:
             name, shape, size, *number = what
             value = _array(name, shape, body.take(size)).copy()
             return self._hold(value, number)
-        if kind == "same" and self.kept is not None:
-            return self.kept.held[what]
+        if kind == "same" and self.shared is not None:
+            return self.shared.received[what]
         if kind == "scalar":
             name, size = what
             return _array(name, [], body.take(size))[()]
@@ -304,8 +304,8 @@ class Packer:
         raise ProtocolError("a value of an unknown kind")
 
     def _hold(self, value, number: list):
-        if number and self.kept is not None:
-            self.kept.held[number[0]] = value
+        if number and self.shared is not None:
+            self.shared.received[number[0]] = value
         return value
 
 
@@ -329,16 +329,16 @@ class SharedTensors:
     """
 
     def __init__(self):
-        self.held: dict[int, Any] = {}  # on the side that was passed them
+        self.received: dict[int, Any] = {}  # on the side that was passed them
         self._sent: dict[int, tuple[weakref.ref, int, bytes]] = {}  # id -> (object, number, bytes)
         self._last = 0
 
     def number(self, value, blob: bytes) -> tuple[int, bool]:
         """A value's number, and whether the other side has it already."""
-        found = self._sent.get(id(value))
-        if found and found[0]() is value:
-            if found[2] == blob:
-                return found[1], True
+        entry = self._sent.get(id(value))
+        if entry and entry[0]() is value:
+            if entry[2] == blob:
+                return entry[1], True
         self._last += 1
         self._sent[id(value)] = (weakref.ref(value), self._last, blob)
         return self._last, False
@@ -363,20 +363,22 @@ class SharedTensors:
     def apply(self, changes: list, gone: list[int], body: Body) -> None:
         """Carry over what the other side wrote into values it passed."""
         for number, size in changes:
-            if number in self.held:
-                overwrite(self.held[number], body.take(size))
+            if number in self.received:
+                overwrite(self.received[number], body.take(size))
         for number in gone:
-            self.held.pop(number, None)
+            self.received.pop(number, None)
 
     def state(self) -> dict[int, tuple[bytes, list[int]]]:
         """The bytes and the shape of each value that was passed here."""
-        return {number: (content(value), list(value.shape)) for number, value in self.held.items()}
+        return {
+            number: (content(value), list(value.shape)) for number, value in self.received.items()
+        }
 
     def changed_here(self, before: dict, blobs: list[bytes]) -> list:
         """What was done to passed values on the side that was passed them, since `before`."""
         changes = []
         for number, old in before.items():
-            value = self.held.get(number)
+            value = self.received.get(number)
             if value is None:
                 continue
             now, shape = content(value), list(value.shape)

@@ -57,8 +57,8 @@ class Session:
         self.sandbox = self._start()
         self.round += 1
         self.incoming = Incoming(self.sandbox.connection)
-        self.kept = SharedTensors()
-        self.packer = Packer(self._refer, self._resolve, self.kept)
+        self.shared = SharedTensors()
+        self.packer = Packer(self._refer, self._resolve, self.shared)
 
     def begin(self, seconds: float) -> None:
         """A cell begins: it has this long, and functions of earlier tests are out of reach."""
@@ -86,9 +86,9 @@ class Session:
         if self.sandbox is None:
             raise Ended("Python had stopped before")
         blobs: list[bytes] = []
-        written, gone = self.kept.written(blobs)
+        written, gone = self.shared.written(blobs)
         if arguments is not None:
-            what = what | {"arguments": self.packer.pack(arguments, blobs, keep=True)}
+            what = what | {"arguments": self.packer.pack(arguments, blobs, share=True)}
         what = what | {"written": written, "gone": gone}
         try:
             header, body, interrupted = self._exchange(what, blobs)
@@ -177,13 +177,15 @@ class Session:
             result = None
             if "raised" not in reply:
                 result = self.packer.unpack(reply["result"], body)
-            self.kept.take_back(reply.get("changed", []), body)
+            self.shared.take_back(reply.get("changed", []), body)
             self.printed |= reply.get("printed") is True
             raised = reply.get("raised")
             problem = None if raised is None else _error(raised)
         except (ProtocolError, KeyError, TypeError, ValueError, AttributeError) as problem:
-            said = str(problem) if isinstance(problem, ProtocolError) else "a reply of another form"
-            raise TypeError(f"what the call returned cannot be looked at: {said}") from None
+            reason = (
+                str(problem) if isinstance(problem, ProtocolError) else "a reply of another form"
+            )
+            raise TypeError(f"what the call returned cannot be looked at: {reason}") from None
         if problem is not None:
             raise problem
         return result
@@ -270,10 +272,10 @@ class SplitProbe(Probe):
         target = _of(function)
         # Copies: what the answer does to them is not carried over.
         passed = [self._copy(value) for value in args]
-        fitting, found = target.session.ask(
+        fits, found = target.session.ask(
             {"do": "gradients"} | target.place, (passed, upstream.clone(), part)
         )
-        if fitting is not True:
+        if fits is not True:
             raise AssertionError(
                 f"Expected a tensor of shape {tuple(upstream.shape)}, but got {self._what(found)}"
             )

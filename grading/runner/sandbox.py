@@ -141,33 +141,33 @@ class Bubblewrap:
         with open(into, "wb") as file:
             file.write(filtered)
         try:
-            with tempfile.TemporaryFile() as said:
+            with tempfile.TemporaryFile() as errors:
                 try:
                     self.process = subprocess.Popen(
                         command(limits, info=write, calls=calls, root=root, gpu=gpu),
                         pass_fds=[write, calls],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
-                        stderr=said,
+                        stderr=errors,
                         env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")},
                     )
                 except OSError as problem:
                     raise NoSandbox(f"bwrap: {problem.strerror}") from None
                 os.close(write)
                 write = -1
-                told = b""
+                info_text = b""
                 while piece := os.read(read, 4096):
-                    told += piece
-                    if told.rstrip().endswith(b"}"):
+                    info_text += piece
+                    if info_text.rstrip().endswith(b"}"):
                         break
                 try:
-                    self.pid = json.loads(told)["child-pid"]
+                    self.pid = json.loads(info_text)["child-pid"]
                     self.namespaces = self._open(user=not root)
                 except (ValueError, KeyError, OSError):
                     self.process.kill()
                     self.process.wait()
-                    said.seek(0)
-                    reason = said.read(2000).decode(errors="replace").strip()
+                    errors.seek(0)
+                    reason = errors.read(2000).decode(errors="replace").strip()
                     raise NoSandbox(reason or "it ended without a word") from None
         finally:
             os.close(read)
@@ -217,7 +217,7 @@ class Sandbox:
     limits: Limits
     spare: int
     peak: int = field(default=0)
-    why: str = field(default="")
+    reason: str = field(default="")
 
     def interrupt(self) -> None:
         """As Ctrl-C does."""
@@ -251,11 +251,11 @@ class Sandbox:
             used += max(0, _memory(pid) - self.spare)
         self.peak = max(self.peak, used)
         if used > self.limits.memory:
-            self.why = f"it took more than {self.limits.memory / 2**30:.1f} GB of memory"
+            self.reason = f"it took more than {self.limits.memory / 2**30:.1f} GB of memory"
         elif len(pids) > self.limits.processes + 2:
-            self.why = f"it started more than {self.limits.processes} processes"
-        if self.why:
-            raise Ended(self.why)
+            self.reason = f"it started more than {self.limits.processes} processes"
+        if self.reason:
+            raise Ended(self.reason)
 
     def end(self) -> str:
         """End everything, and say why it had ended, if that is known."""
@@ -268,7 +268,7 @@ class Sandbox:
                     os.kill(pid, signal.SIGKILL)
                 except (ProcessLookupError, PermissionError):
                     pass
-        return self.why
+        return self.reason
 
 
 def _memory(pid: int) -> int:
