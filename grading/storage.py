@@ -188,8 +188,8 @@ def _database(reason: str, course: Course) -> str:
         )
     if "full" in reason:
         return (
-            f"{name} cannot grow ({reason}): free some space on the disk of {course.root}, then run "
-            "the same command again"
+            f"{name} cannot grow ({reason}): free some space on the disk of {course.root}, then "
+            "run the same command again"
         )
     if "readonly" in reason or "unable to open" in reason:
         return (
