@@ -235,7 +235,7 @@ def test_a_late_submission_loses_its_penalty_either_way(tmp_path, empty_gradeboo
         "cut": ("0.0", "yes"),
     }
     assert pages[0] == pages[1]
-    assert "Timeout submission penalty (Score: -2.5)" in pages[0]
+    assert "Late submission penalty (Score: -2.5)" in pages[0]
     assert f"{NAME} (Score: 2.5 / 5.0)" in pages[0]
 
 
