@@ -136,5 +136,7 @@ PERTURBATIONS = {
     "prp-alibi-depth": Perturbation(
         "one layer, whatever their number", replace=("row = row @ matrix", "row = matrix[-1]")
     ),
-    "obs-alibi-past": Perturbation("T5 for ALiBi", replace=('== "alibi"', '== "t5"')),
+    "obs-alibi-past": Perturbation(
+        "T5 for ALiBi", replace=('"alibi", "distant_share"', '"t5", "distant_share"')
+    ),
 }
