@@ -122,6 +122,8 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-mirror",
             "thm-tail",
             "cor-window",
+            "prp-alibi-depth",
+            "obs-alibi-past",
         }
     ),
     "07-extrapolation": frozenset(
@@ -141,6 +143,7 @@ REQUIRED: dict[str, frozenset[str]] = {
             "obs-onset",
             "obs-hold",
             "obs-uses",
+            "obs-level",
             "obs-far",
             "obs-flat",
             "obs-wide",
