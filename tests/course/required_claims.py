@@ -46,6 +46,7 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-lookup",
             "prp-one-hot",
             "prp-sum",
+            "eq-position-functions",
             "thm-circles",
             "eq-sinusoidal",
             "eq-wavelength",
@@ -56,6 +57,7 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-sign",
             "eq-dot",
             "thm-between",
+            "cor-one-head",
             "thm-never",
             "prp-path",
         }
