@@ -77,7 +77,7 @@ links: .env-book  ## ask the book's external links whether they still answer (wa
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
 	@for name in memory operators decoding growth kv_cache; do $(PY) -m benchmarks.$$name && echo || exit 1; done
 
-results: .env-all  ## train the grids that chapters 07 and 08 draw from, where code or settings changed (FORCE=1: all)
+results: .env-all  ## train the grids that chapters 07 to 09 draw from, where code or settings changed (FORCE=1: all)
 	@$(PY) -m benchmarks.record $(if $(FORCE),--force)
 	@$(PY) -m benchmarks.pretrained
 

@@ -20,11 +20,15 @@ dropped. Each arm is written as soon as it is done, so an interrupted run goes o
 An experiment that trains on a text has a third function, ``corpus_hash()``, and its results hold
 that hash as ``corpus``. Under a Python whose help topics are another text nothing can be
 replayed: the tests say so and skip, and the record is left alone unless ``--force`` is given.
+
+An experiment that is no module of `lib` has a function ``source()``: the code that it depends on.
+That code is hashed too, with all of `lib` that it imports.
 """
 
 import argparse
 import concurrent.futures
 import datetime
+import hashlib
 import importlib
 import json
 import math
@@ -43,6 +47,7 @@ from tools import imports
 
 EXPERIMENTS = {  # name of the record -> module
     "extrapolation": "lib.length_experiment",
+    "translation": "benchmarks.translation",
     "warmup": "lib.depth_experiment",
 }
 OPENING = 10  # steps
@@ -51,7 +56,12 @@ TOLERANCE = 1e-3  # relative; sums in another order differ by about 1e-6 after t
 
 def code_hash(name: str) -> str:
     """A hash of what the experiment's code does now."""
-    return imports.behaviour(imports.closure(f"import {EXPERIMENTS[name]}", ROOT / "lib"))
+    source = getattr(experiment(name), "source", None)
+    if source is None:
+        return imports.behaviour(imports.closure(f"import {EXPERIMENTS[name]}", ROOT / "lib"))
+    code = source()
+    parts = imports.behaviour(imports.closure(code, ROOT / "lib"))
+    return hashlib.sha256(f"{parts}\0{code}".encode()).hexdigest()
 
 
 def experiment(name: str):
