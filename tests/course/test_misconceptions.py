@@ -26,15 +26,19 @@ CELLS = {cell.id: cell for cell in PAGE.notebook.cells}
 # others get a letter, as an article that is inserted into a law.
 INSERTED = {7: "a", 14: "a", 22: "a", 23: "a", 30: "a", 31: "a", 38: "ab", 52: "a"}
 NUMBERS = [f"{n}{letter}" for n in range(1, 54) for letter in ("", *INSERTED.get(n, ""))]
+# Which tests hold, in their order, where some do and some do not; every other claim is wrong.
+HALF_TRUE = "11:-++ 18:+- 25:+- 32:+-- 44:+-"
+DEPENDS = """
+    1:-+- 3:+-- 6:+- 7:+-- 7a:+--+ 8:+--- 9:--+ 10:--+ 16:-++-- 19:-+ 20:-+ 27:+-- 28:+--+ 29:+--
+    30a:+- 31a:++-- 33:--++ 34:+- 37:--+++ 38b:+- 39:++-- 41:+- 43:-+ 46:+- 48:+- 50:+- 52:+- 52a:-+
+    53:+-+-
+"""
+OUTCOMES = dict(each.split(":") for each in f"{HALF_TRUE} {DEPENDS}".split())
 EXPECTED = (
     dict.fromkeys(NUMBERS, "wrong")
-    | dict.fromkeys(["11", "18", "25", "32", "44"], "half true")
-    | dict.fromkeys(
-        "1 3 6 7 7a 8 9 10 16 19 20 27 28 29 30a 31a 33 34 37 38b 39 41 43 46 48 50 52 52a 53"
-        .split(),
-        "depends",
-    )
-)  # fmt: skip
+    | {each.split(":")[0]: "half true" for each in HALF_TRUE.split()}
+    | {each.split(":")[0]: "depends" for each in DEPENDS.split()}
+)
 WORDS = {"wrong", "half true", "depends", "true here"}
 
 
@@ -91,6 +95,8 @@ def test_the_claims_are_counted_right(path, words):
 def test_verdict(number):
     word, _, tests, instead, on = undisturbed()[number]
     assert word == EXPECTED[number], tests
+    outcomes = "".join("+" if came_out else "-" for _, came_out, _ in tests)
+    assert outcomes == OUTCOMES.get(number, "-" * len(tests)), tests
     assert bool(on) == (word == "depends"), on
     assert instead is None or instead[1], instead
 
@@ -175,12 +181,18 @@ SAYS = {  # a scheme, and what stands in such a line
 }
 
 
-def test_position_schemes_are_those_of_the_code():
-    """The table of claim 47, looked up in the package transformers."""
+@pytest.fixture
+def models() -> Path:
+    """The folder with the models' code in the package transformers."""
     spec = importlib.util.find_spec("transformers")
     if spec is None:
         reason = "transformers is not installed: it comes with the extra `pretrained`"
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+    return Path(spec.origin).parent / "models"
+
+
+def test_position_schemes_are_those_of_the_code(models):
+    """The table of claim 47, looked up in the package transformers."""
     (table,) = (
         node.value
         for node in ast.parse(CELLS["claim-47"].source).body
@@ -188,11 +200,28 @@ def test_position_schemes_are_those_of_the_code():
     )
     schemes = {name: scheme for (name, _), scheme in ast.literal_eval(table).items()}
     assert list(schemes) == list(CODE)
-    models = Path(spec.origin).parent / "models"
     for name, (folder, line) in CODE.items():
         assert re.search(SAYS[schemes[name]], line), name
         source = (models / folder / f"modeling_{folder}.py").read_text(encoding="utf-8")
         assert re.search(line, source), f"{name}: {line} is not in its code"
+
+
+@pytest.mark.parametrize(
+    ("folder", "norm", "is_before"),
+    [
+        ("qwen3", "q_norm", True),
+        ("olmo2", "q_norm", True),
+        ("hunyuan_v1_dense", "query_layernorm", False),
+    ],
+)
+def test_norms_of_queries_are_where_the_code_has_them(models, folder, norm, is_before):
+    """What claim 53 says of three models: an RMS norm with a gain, before RoPE or after."""
+    source = (models / folder / f"modeling_{folder}.py").read_text(encoding="utf-8")
+    forward = source[source.index(f"self.{norm} = ") :]
+    assert re.search(rf"self\.{norm} = \w+RMSNorm\(", forward)
+    assert re.search(r"class \w+RMSNorm.+?self\.weight = nn\.Parameter\(", source, re.DOTALL)
+    turned = forward.index("apply_rotary_pos_emb(query_states")
+    assert (forward.index(f"self.{norm}(") < turned) == is_before
 
 
 def test_each_verdict_has_another_world():
