@@ -23,6 +23,7 @@ from pathlib import Path
 from tools import plain, start
 
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
+RUN = str(start.ROOT / "tools" / "run.py")
 WORKSPACES = start.ROOT / "_build" / "lab"
 
 WELCOME = """\
@@ -56,8 +57,8 @@ def environment(who: str) -> dict[str, str]:
 
 
 def command(folder: Path, arguments: list[str]) -> list[str]:
-    """JupyterLab on a folder, with further arguments passed on."""
-    return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", *arguments]
+    """JupyterLab on a folder, with further arguments passed on; until it is up, Ctrl-C ends it."""
+    return [sys.executable, RUN, "jupyterlab", f"--ServerApp.root_dir={folder}", *arguments]
 
 
 def prepare(arguments: list[str]) -> list[str]:

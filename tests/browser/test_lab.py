@@ -4,8 +4,11 @@ import contextlib
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -266,6 +269,20 @@ def test_who_gets_what(monkeypatch, capsys, arguments, folder, settings):
     assert environment["JUPYTER_CONFIG_PATH"] == f"{ours}{os.pathsep}theirs"
     assert environment["JUPYTERLAB_WORKSPACES_DIR"] == str(start.ROOT / "_build/lab" / settings)
     assert ("Your folder is work/" in capsys.readouterr().out) == bool(folder)
+
+
+def test_ctrl_c_while_jupyterlab_starts_shows_no_traceback(course):
+    """It takes seconds to import, in which it does not yet ask whether it shall stop."""
+    command = lab.command(course, ["--no-browser", "--port=8970", "--allow-root"])
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        maps = Path(f"/proc/{process.pid}/maps")
+        while "_ssl" not in maps.read_text():  # in the midst of its imports
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "stopped\n"
+    assert process.returncode == 130
 
 
 @pytest.mark.usefixtures("course")
