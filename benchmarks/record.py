@@ -27,6 +27,7 @@ That code is hashed too, with all of `lib` that it imports.
 
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
 import hashlib
 import importlib
@@ -35,6 +36,7 @@ import math
 import multiprocessing
 import os
 import platform
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -176,7 +178,9 @@ def update(name: str, *, force: bool = False, only: str = "", processes: int = 2
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
         if record["code"] != now and known:
             print(f"{name}: the code has changed, {len(known)} openings run again", flush=True)
-            found = list(pool.map(replay, [name] * len(known), known))
+            with deaf():
+                replayed = pool.map(replay, [name] * len(known), known)
+            found = list(replayed)
             for kept, different in zip(known, found, strict=True):
                 if different:
                     print(f"  {kept['arm']}: {different[0]}", flush=True)
@@ -190,13 +194,24 @@ def update(name: str, *, force: bool = False, only: str = "", processes: int = 2
         write(name, record, grid)
         done = [kept["arm"] for kept in known]
         waiting = [arm for arm in grid if arm not in done and only in json.dumps(arm)]
-        running = [pool.submit(train, name, arm) for arm in waiting]
+        with deaf():
+            running = [pool.submit(train, name, arm) for arm in waiting]
         for count, future in enumerate(concurrent.futures.as_completed(running), 1):
             kept = future.result()
             record["arms"].append(kept)
             write(name, record, grid)
             print(f"{name} {count}/{len(waiting)} {kept['seconds']} s {kept['arm']}", flush=True)
     print(f"{name}: {len(record['arms'])} of {len(grid)} arms are recorded", flush=True)
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[None]:
+    """Processes started in here hear no Ctrl-C; this one does, at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def problems(name: str) -> list[str]:

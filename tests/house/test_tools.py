@@ -22,7 +22,7 @@ def test_make_help_lists_every_target():
 
 
 def test_every_stage_has_a_target_and_make_test_runs_them_all():
-    (recipe,) = re.findall(r"^test:.*\n\t@\$\(PY\) -m tools\.check (.*)$", MAKEFILE, re.MULTILINE)
+    (recipe,) = re.findall(r"^test:.*\n\t@\$\(RUN\) tools\.check (.*)$", MAKEFILE, re.MULTILINE)
     assert recipe.split() == list(check.STAGES)
     for name in check.STAGES:
         assert re.search(rf"^{name}:.*  ## ", MAKEFILE, re.MULTILINE), name
