@@ -9,7 +9,8 @@ from nbgrader.utils import determine_grade
 from tools import answers, exercises, kill_matrix
 
 SLUGS = exercises.slugs()
-ENTRIES = [(slug, entry) for slug in SLUGS for entry in kill_matrix.entries(slug)]
+BANKS = {slug: kill_matrix.entries(slug) for slug in SLUGS}
+ENTRIES = [(slug, entry) for slug, bank in BANKS.items() for entry in bank]
 ACROSS = pytest.mark.parametrize("slug", SLUGS)
 
 
@@ -17,7 +18,7 @@ class Outcomes(dict):
     """Every answer of a bank, scored once, when a test first asks for the bank."""
 
     def __missing__(self, slug):
-        bank = kill_matrix.entries(slug)
+        bank = BANKS[slug]
         self[slug] = dict(zip(bank, answers.score(slug, bank.values()), strict=True))
         print(kill_matrix.table(slug, self[slug]))
         return self[slug]
@@ -35,7 +36,7 @@ def outcomes():
 @pytest.mark.parametrize(("slug", "entry"), ENTRIES)
 def test_each_answer_loses_what_its_header_says_and_nothing_else(outcomes, slug, entry):
     points = answers.graded(answers.notebook(slug))
-    answer = kill_matrix.entries(slug)[entry]
+    answer = BANKS[slug][entry]
     assert answer.loses <= points.keys()
     assert not kill_matrix.surprises(answer, outcomes[slug][entry], points)
 
@@ -140,7 +141,7 @@ def test_a_real_kernel_gives_the_same_points_to_every_tenth_answer(outcomes, slu
 
 
 def same_in_a_kernel(outcomes, slug, entry):
-    book = answers.put_in(kill_matrix.entries(slug)[entry], slug)
+    book = answers.put_in(BANKS[slug][entry], slug)
     NotebookClient(book, timeout=120, allow_errors=True, kernel_name="python3").execute()
     names = answers.graded(book)
     scores = {cell.id: determine_grade(cell)[0] for cell in book.cells if cell.id in names}
@@ -152,7 +153,7 @@ def same_in_a_kernel(outcomes, slug, entry):
 @ACROSS
 def test_no_verdict_depends_on_the_random_numbers(slug, salt):
     points = answers.graded(answers.notebook(slug))
-    bank = kill_matrix.entries(slug)
+    bank = BANKS[slug]
     scored = zip(bank.items(), answers.score(slug, bank.values(), salt=salt), strict=True)
     found = {
         entry: kill_matrix.surprises(answer, outcome, points) for (entry, answer), outcome in scored
