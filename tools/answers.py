@@ -23,6 +23,7 @@ import gc
 import io
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import traceback
@@ -160,7 +161,7 @@ def score(slug: str, answers: Iterable[Answer], *, salt: str = "") -> Iterator[O
 def score_notebooks(books: Iterable[NotebookNode], *, salt: str = "") -> Iterator[Outcome]:
     """Run each notebook in a process of its own, two at a time."""
     with _processes() as pool:
-        yield from pool.imap(functools.partial(_run, salt=salt), books)
+        yield from pool.imap(functools.partial(_run_apart, salt=salt), books)
 
 
 def survivors(slug: str, mutants: Iterable[Answer]) -> set[str]:
@@ -232,19 +233,42 @@ def _is_solution(cell: NotebookNode) -> bool:
 
 
 def _processes():
-    """Two processes at a time, each new for its task and forked from one that imported torch."""
+    """Two processes, forked from one that imported torch; answers run in forks of theirs."""
     fork = multiprocessing.get_context("forkserver")
     fork.set_forkserver_preload(PRELOAD)
-    return fork.Pool(2, _prepare, maxtasksperchild=1)
+    return fork.Pool(2, _prepare)
 
 
 def _prepare() -> None:
-    """Make a new process ready for one notebook."""
+    """Make a new process ready for notebooks."""
     torch.set_num_threads(1)  # two processes share the machine, and the tensors are small
     gc.disable()  # the process is short, and a collection walks through all of torch: 0.3 s
     warnings.resetwarnings()  # as in a kernel, whatever the caller turned into errors
     warnings.simplefilter("default")
     matplotlib.use("agg")  # pictures are drawn, and shown to nobody
+
+
+def _run_apart(book: NotebookNode, salt: str) -> Outcome:
+    """Run a notebook in a fork of this process, which stays as it is.
+
+    Raises:
+        RuntimeError: if the fork ended without an outcome.
+    """
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with os.fdopen(theirs, "wb") as pipe:
+                pickle.dump(_run(book, salt), pipe)
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as pipe:
+        told = pipe.read()
+    status = os.waitpid(child, 0)[1]
+    if not told:
+        raise RuntimeError(f"a process that ran an answer ended with status {status}")
+    return pickle.loads(told)
 
 
 def _run(book: NotebookNode, salt: str) -> Outcome:

@@ -6,6 +6,7 @@ which is missing is reported as LEFT OUT, with the way to get it; under ``CI=tru
 failure.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
+PATIENCE = 30  # seconds that a command may take to end after Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,9 @@ class Stage:
 
 
 QUICK, LONG = ("-m", "not long"), ("-m", "long")
-TWO = ("--numprocesses=2", "--dist=loadfile")  # two test processes, which share files of tests
+# Two test processes. They share files of tests, or groups of tests that look at the same thing.
+TWO = ("--numprocesses=2", "--dist=loadfile")
+TWO_BY_GROUP = (TWO[0], "--dist=loadgroup")
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
@@ -63,6 +67,7 @@ STAGES = {
         "lib/ by hand, against independent implementations, and its docstrings",
         (
             pytest(
+                *TWO,
                 "tests",
                 *(f"--ignore=tests/{name}" for name in ELSEWHERE),
                 "--doctest-modules",
@@ -77,13 +82,18 @@ STAGES = {
     ),
     "nbval": Stage(
         "every solution executed with its hidden tests",
-        ((PYTHON, "-m", "pytest", "-q", "--nbval", "--nbval-cell-timeout=120", "solutions"),),
+        (
+            (
+                *(PYTHON, "-m", "pytest", "-q", *TWO),
+                *("--nbval", "--nbval-cell-timeout=120", "solutions"),
+            ),
+        ),
     ),
     "answers": Stage("wrong answers lose, right answers keep", (pytest("tests/answers"),)),
-    "grading": Stage("from release to feedback, on fixtures", (pytest("tests/grading"),)),
+    "grading": Stage("from release to feedback, on fixtures", (pytest(*TWO, "tests/grading"),)),
     "browser": Stage(
         "the built site in Chromium",
-        (pytest(*TWO, "tests/browser"),),
+        (pytest(*TWO_BY_GROUP, "tests/browser"),),
         program="chromium",
     ),
 }
@@ -111,10 +121,21 @@ def run(stage: Stage) -> tuple[str, float]:
     start = time.monotonic()
     for command in stage.commands:
         print("$ " + " ".join(command).replace(PYTHON, "python"), flush=True)
-        code = subprocess.run(command, cwd=ROOT, env=environment(command)).returncode
-        if code:
+        if code := call(command):
             return f"FAILED (exit {code})", time.monotonic() - start
     return "passed", time.monotonic() - start
+
+
+def call(command: tuple[str, ...]) -> int:
+    """Run one command; return its exit status. Ctrl-C reaches it too, and it is waited for."""
+    with subprocess.Popen(command, cwd=ROOT, env=environment(command)) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)  # it ends its own processes: servers, kernels, browsers
+            process.kill()
+            raise
 
 
 def main(arguments: list[str]) -> int:
@@ -149,5 +170,14 @@ def summarize(results: dict[str, tuple[str, float]]) -> int:
     return 1 if failed else 0
 
 
+def command(arguments: list[str]) -> int:
+    """:func:`main`, and one line on Ctrl-C."""
+    try:
+        return main(arguments)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command(sys.argv[1:]))

@@ -119,6 +119,13 @@ def test_cells_are_scored_by_the_rule_of_nbgrader():
     assert dict(zip(RULE, found, strict=True)) == RULE
 
 
+def test_an_answer_that_ends_its_process_is_told():
+    meta = {"nbgrader": {"locked": True}}
+    cell = nbformat.v4.new_code_cell("import os\nos._exit(7)", metadata=meta, id="ends")
+    with pytest.raises(RuntimeError, match=f"ended with status {7 << 8}"):
+        list(answers.score_notebooks([nbformat.v4.new_notebook(cells=[cell])]))
+
+
 @pytest.mark.parametrize(
     "slug",
     [

@@ -1,7 +1,9 @@
 """The commands themselves: what is listed, what is installed, and that a failure is not lost."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +90,49 @@ def test_the_long_half_runs_alone_and_a_stage_without_one_is_refused(capfd):
 def test_an_unknown_stage_is_refused(capfd):
     assert check.main(["nope"]) == 2
     assert "unknown stage ['nope'], known are good, bad, slow, wanting" in capfd.readouterr().err
+
+
+SLOW = """
+import pathlib, time
+print("begun", flush=True)
+try:
+    time.sleep(60)
+finally:
+    time.sleep(1)  # as long as a server or a browser may take to end
+    pathlib.Path("ended").touch()
+"""
+RUN = """
+import sys
+from tools import check
+check.ROOT = check.Path.cwd()
+code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\\n" + sys.argv.pop()
+stages = {"slow": check.Stage("waits", ((sys.executable, "-c", code),))}
+stages["next"] = check.Stage("is not begun", ((sys.executable, "-c", "print('next')"),))
+check.STAGES = stages
+sys.exit(check.command(["slow", "next"]))
+"""
+
+
+def test_ctrl_c_lets_a_stage_end_what_it_started(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, SLOW],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    while process.stdout.readline() != "begun\n":
+        assert process.poll() is None, process.stderr.read()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "stopped"
+    assert "tools/check.py" not in err  # no traceback of ours
+    assert (tmp_path / "ended").exists(), err
+    assert "next" not in out
 
 
 @pytest.fixture
