@@ -57,7 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         given = item.callspec.params.values() if hasattr(item, "callspec") else ()
         names = [value[0] if isinstance(value, tuple) else value for value in given]
-        group = next((name for name in names if name in pages), item.path.name)
+        page = (name for name in names if isinstance(name, str) and name in pages)
+        group = next(page, item.path.name)
         item.add_marker(pytest.mark.xdist_group(group))
 
 
