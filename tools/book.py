@@ -49,6 +49,8 @@ from tools.imports import closure
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 2  # chapters that run at the same time
+# Started first: at the end, one of these alone would leave the other core idle.
+LONGEST = ("09-transformer", "03-sinusoidal", "07-extrapolation", "01-attention")
 HEARTBEAT = 10.0  # seconds between two signs of life
 PAGES = {".md", ".ipynb"}
 RESULTS = "benchmarks/results"  # recorded runs, from which some chapters draw
@@ -162,7 +164,7 @@ def stale(root: Path, cache) -> list[Chapter]:
             record = None
         if record is None:
             waiting.append(Chapter(path.stem, path, notebook, key))
-    return waiting
+    return sorted(waiting, key=lambda chapter: chapter.name not in LONGEST)
 
 
 def reason(error: Exception, chapter: Chapter, limit: float) -> str:

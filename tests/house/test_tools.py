@@ -113,6 +113,17 @@ def test_a_changed_lock_file_makes_the_environment_stale(record, tmp_path, monke
     assert env.installed() == set()
 
 
+def test_nothing_waits_for_a_parser_that_no_schema_needs(tmp_path, monkeypatch):
+    folder = tmp_path / "lib" / "python3.11" / "site-packages"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(env, "VENV", tmp_path)
+    env.shorten()
+    (path,) = folder.iterdir()
+    assert path.suffix == ".pth"  # whose lines with an import Python runs when it starts
+    code = f"{path.read_text()}import jsonschema\nassert sys.modules['rfc3987_syntax'] is None"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_half_made_environment_counts_as_none(record):
     record.write_text("{")
     assert env.installed() == set()
