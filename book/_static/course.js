@@ -57,6 +57,9 @@ window.addEventListener("load", () => {
       }
     }
   };
+  // "Back to top" floats over the text. The bar above the text stays in view and has room for it.
+  const toTop = document.getElementById("pst-back-to-top");
+  if (toTop) document.querySelector(".header-article-items__start > *")?.append(toTop);
   // The arrow on a button that folds an answer away says nothing that the button does not say.
   for (const arrow of document.querySelectorAll(".toggle-button svg")) {
     arrow.setAttribute("aria-hidden", "true");

@@ -140,6 +140,55 @@ def test_the_search_box_opens_and_closes_by_keyboard(fresh, way):
     page.wait_for_url("**/search.html?q=rotary*")
 
 
+# --- what lies over something else
+
+
+def box(locator, inner: str = "") -> dict:
+    """Left, top, right and bottom; with ``inner``, of the part that the padding leaves for text."""
+    return locator.evaluate(
+        """(node, inner) => {
+            const {left, top, right, bottom} = node.getBoundingClientRect();
+            const padding = inner ? parseFloat(getComputedStyle(node).paddingLeft) : 0;
+            return {left: left + padding, top, right, bottom};
+        }""",
+        inner,
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["book/06-alibi", "search"])
+def test_the_magnifier_covers_no_letter(name, size, visit):
+    page = visit(name, *quick_view(name)).look(size)
+    form = page.locator("#pst-search-dialog form, main form.bd-search").last
+    page.keyboard.press("Control+k")
+    icon, text = box(form.locator(".fa-magnifying-glass")), box(form.locator("input"), "inner")
+    page.keyboard.press("Escape")
+    assert icon["right"] > icon["left"]  # it is shown
+    assert text["left"] >= icon["right"] + 4
+
+
+@pytest.mark.parametrize("width", [320, 390, 1100])
+def test_back_to_top_covers_nothing(width, visit):
+    """The theme shows it on windows below 1200 pixels, when the reader scrolls up."""
+    page = visit("book/06-alibi", *quick_view("book/06-alibi")).page
+    page.set_viewport_size({"width": width, "height": 700})
+    button, bar, *others = page.evaluate(
+        """() => {
+            const button = document.getElementById('pst-back-to-top');
+            button.style.display = 'block';
+            const bar = document.querySelector('.bd-header-article');
+            const others = [...bar.querySelectorAll('button')]
+                .filter(each => each !== button && each.checkVisibility());
+            return [button, bar, ...others].map(each => each.getBoundingClientRect().toJSON());
+        }"""
+    )
+    assert button["width"] > 20
+    assert bar["top"] <= button["top"] < button["bottom"] <= bar["bottom"]
+    assert len(others) >= 4
+    for other in others:
+        assert other["right"] <= button["left"] or button["right"] <= other["left"]
+
+
 # --- by ear
 
 
