@@ -140,6 +140,70 @@ def test_the_search_box_opens_and_closes_by_keyboard(fresh, way):
     page.wait_for_url("**/search.html?q=rotary*")
 
 
+# --- where one is
+
+
+# The section that the contents mark, as the list shows it and as it is announced, and the one that
+# is being read: its heading is the last above a line in the upper part of the window.
+MARKED = """() => {
+    const links = [...document.querySelectorAll('nav.page-toc a')];
+    const heading = link => document.querySelector(`${link.hash} :is(h1, h2, h3)`);
+    return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done({
+        shown: links.filter(link => link.classList.contains('active')).map(link => link.hash),
+        announced: links.filter(link => link.ariaCurrent).map(link => link.hash),
+        entries: document.querySelectorAll('nav.page-toc li.active').length,
+        read: links.filter(link => heading(link).getBoundingClientRect().top < 0.3 * innerHeight)
+            .map(link => link.hash).slice(-1),
+        inside: links.filter(link => link.classList.contains('active')).every(link => {
+            const box = link.getBoundingClientRect();
+            return box.top >= 0 && box.bottom <= innerHeight;
+        }),
+    }))));
+}"""
+
+
+def test_the_contents_mark_the_section_that_is_read(visit):
+    """After jumps, as with the scrollbar: no heading passes the upper part of the window."""
+    page = visit("book/05-rope", *quick_view("book/05-rope")).look("laptop")
+    seen = set()
+    for share in (0, 0.5, 0.1, 0.85, 0.35, 0.7):
+        page.evaluate(f"scrollTo(0, {share} * document.documentElement.scrollHeight)")
+        found = page.evaluate(MARKED)
+        assert found["shown"] == found["announced"] == found["read"]
+        assert found["entries"] == len(found["shown"])
+        assert found["inside"]  # the list may be longer than the window
+        seen.update(found["shown"])
+    assert len(seen) == 5  # none at the top
+    # Text above that grows, as when formulas are typeset or an answer is unfolded.
+    page.evaluate("document.documentElement.style.overflowAnchor = 'none'")
+    page.evaluate("document.querySelector('article h1').style.paddingTop = '9000px'")
+    assert (moved := page.evaluate(MARKED))["shown"] == moved["read"] != found["read"]
+    page.evaluate("document.querySelector('article h1').style.paddingTop = ''")
+    # The last sections cannot come to the top of the window.
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    last = page.locator("nav.page-toc a").last.evaluate("link => link.hash")
+    assert page.evaluate(MARKED)["shown"] == [last]
+    page.evaluate("document.documentElement.style.overflowAnchor = ''")
+
+
+def test_the_drawer_of_contents_closes_over_the_section_that_was_chosen(visit):
+    page = visit("book/05-rope", *quick_view("book/05-rope")).look("phone")
+    drawer = page.locator("#pst-secondary-sidebar-modal")
+    page.evaluate("scrollTo(0, 0.6 * document.documentElement.scrollHeight)")
+    page.locator(".secondary-toggle").click()
+    assert (found := page.evaluate(MARKED))["shown"] == found["read"] != []
+    assert found["inside"]
+    drawer.get_by_role("link", name="Two layouts").click()
+    drawer.wait_for(state="hidden", timeout=5000)
+    heading = page.get_by_role("heading", name="Two layouts")
+    bar = page.locator(".bd-header-article")
+    assert box(bar)["bottom"] <= box(heading)["top"] < 200
+    page.keyboard.press("Tab")  # the keyboard goes on from there
+    ahead = "document.activeElement.getBoundingClientRect().top"
+    assert page.evaluate(ahead) >= box(heading)["top"]
+    assert page.evaluate("document.activeElement.closest('article') !== null")
+
+
 # --- what lies over something else
 
 
