@@ -356,14 +356,6 @@ def _unloaded(page) -> list[str]:
     )
 
 
-def test_search_works_from_a_folder(browser, html):
-    context = browser.new_context(offline=True)
-    page = context.new_page()
-    page.goto(f"{(html / 'search.html').as_uri()}?q=rotary")
-    page.locator("#search-results li a").first.wait_for(timeout=10_000)
-    context.close()
-
-
 # --- weight
 
 
@@ -376,28 +368,6 @@ def test_a_chapter_is_light_on_the_wire(name, html):
     assert len(images) > 1
     weight = sum(len(gzip.compress(path.read_bytes())) for path in [page, *images])
     assert 0 < weight <= BUDGET
-
-
-# --- search
-
-
-@pytest.mark.parametrize(
-    ("asked", "chapter"),
-    [
-        ("KV cache", "10-kv-cache"),
-        ("rotary", "05-rope"),
-        ("why sqrt d_k", "01-attention"),
-        ("teacher forcing", "09-transformer"),
-    ],
-)
-def test_search_finds_the_chapter(asked, chapter, visit):
-    page = visit("search", *quick_view("search")).page
-    page.goto(page.url.split("?")[0] + "?q=" + asked.replace(" ", "+"))
-    page.get_by_text(re.compile("Search finished|did not match")).first.wait_for()
-    found = page.locator("#search-results > ul > li > a, #search-results ul.search > li > a")
-    pages = [urlsplit(each.evaluate("node => node.href")).path for each in found.all()[:12]]
-    different = list(dict.fromkeys(pages))
-    assert f"/book/{chapter}.html" in different[:3], different
 
 
 # --- the first page
