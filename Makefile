@@ -1,8 +1,13 @@
 # Attention, Position, Cache. `make help` lists what there is.
 # Each target first makes .venv hold the extras it needs, and no more (tools/env.py).
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
-PY := .venv/bin/python
+PYTHON ?= $(shell for name in python3.11 python3 python; do command -v $$name && break; done)
+NONE = Python 3.11 or newer is needed, and there is no python3.11, python3 or python here: \
+  install it, or say `make PYTHON=/path/to/python3.11 ...`
+# tools/run.py starts every command, and ends it in good order on Ctrl-C: in .venv, or with what
+# Python there is.
+RUN := .venv/bin/python tools/run.py
+PLAIN = $(or $(PYTHON),$(error $(NONE))) tools/run.py
 PORT ?= 8000
 ASSIGNMENT ?= 01-attention
 
@@ -15,52 +20,54 @@ help:  ## list the targets
 	  while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 # --- read
-serve: .env-book  ## build the book and serve it on localhost (PORT=8000, WEIGHTS=1: with a trained model)
-	@$(PY) -m tools.book --serve --port $(PORT)
+serve: .ask-port .env-book  ## build the book and serve it on localhost (PORT=8000, WEIGHTS=1: with a trained model)
+	@$(RUN) tools.book --serve --port $(PORT)
 
 book: .env-book  ## build the book into _build/html, strictly
-	@$(PY) -m tools.book
+	@$(RUN) tools.book
 
-take-away: .env-paper  ## all exercises as zip, the book as PDF and EPUB: on the site's first page
-	@$(PY) -m tools.take_away
-zip pdf epub: .env-paper
-	@$(PY) -m tools.take_away $@
+take-away: .ask-chromium .env-paper  ## all exercises as zip, the book as PDF and EPUB: on the site's first page
+	@$(RUN) tools.take_away
+pdf epub: .ask-chromium .env-paper
+	@$(RUN) tools.take_away $@
+zip: .env-paper
+	@$(RUN) tools.take_away zip
 zip:  ## all exercises as one file, in _build/take-away
 pdf:  ## the book as PDF, in _build/take-away (wants Chromium)
 epub:  ## the book as EPUB, in _build/take-away (wants Chromium)
 
 # --- work
 start:  ## copy an exercise into your own folder work/ (EXERCISE=05-rope NEW=1: a newer release beside it)
-	@$(PYTHON) tools/start.py "$(EXERCISE)" $(if $(NEW),--new)
+	@$(PLAIN) tools.start "$(EXERCISE)" $(if $(NEW),--new)
 
-lab: .env-lab  ## open JupyterLab on work/, with the chapters and the Validate button (EXERCISE=05-rope opens it)
-	@$(PY) -m tools.lab $(if $(INSTRUCTOR),--instructor) $(if $(EXERCISE),--exercise "$(EXERCISE)") $(OPTIONS)
+lab: .ask-lab .env-lab  ## open JupyterLab on work/, with the chapters and the Validate button (EXERCISE=05-rope opens it)
+	@$(RUN) tools.lab $(if $(INSTRUCTOR),--instructor) $(if $(EXERCISE),--exercise "$(EXERCISE)") $(OPTIONS)
 
-check: .env-lab  ## run the tests that you see, and say what is missing (EXERCISE=05-rope; without: all you started)
-	@$(PY) -m tools.selfcheck $(if $(EXERCISE),"$(EXERCISE)")
+check: .ask-check .env-lab  ## run the tests that you see, and say what is missing (EXERCISE=05-rope; without: all you started)
+	@$(RUN) tools.selfcheck $(if $(EXERCISE),"$(EXERCISE)")
 
 # --- grade
 exercises: .env-grade  ## regenerate exercises/ from solutions/
-	@$(PY) -m tools.exercises $(if $(FORCE),--force)
+	@$(RUN) tools.exercises $(if $(FORCE),--force)
 
 learner-tree: .env-grade  ## what learners get, in _build/learner: no solutions, no hidden tests
-	@$(PY) -m tools.learner_tree
+	@$(RUN) tools.learner_tree
 
-grade: .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
-	@$(PY) -m grading $(ASSIGNMENT) $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
+grade: .ask-grade .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
+	@$(RUN) grading "$(ASSIGNMENT)" $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
 
-hub: .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
-	@$(PY) -m tools.hub --port $(PORT)
+hub: .ask-port .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
+	@$(RUN) tools.hub --port $(PORT)
 
 # --- check
 test: .env-all  ## check everything once (20 minutes or less)
-	@$(PY) -m tools.check lint library book course nbval answers grading browser
+	@$(RUN) tools.check lint library book course nbval answers grading browser
 
 test-long: .env-all  ## what is slow or repeats (45 minutes or less)
-	@$(PY) -m tools.check --long library course answers grading browser
+	@$(RUN) tools.check --long library course answers grading browser
 
 lint library course nbval answers grading browser: .env-all
-	@$(PY) -m tools.check $@
+	@$(RUN) tools.check $@
 lint:  ## style, spelling, house rules
 library:  ## lib/ and its tests
 course:  ## chapters, claims and their perturbations, exercises, table of contents
@@ -70,35 +77,49 @@ grading:  ## grade fixtures from release to feedback
 browser:  ## the built site in headless Chromium
 
 links: .env-book  ## ask the book's external links whether they still answer (wants a network; no test does this)
-	@$(PY) -m tools.book
-	@$(PY) -m tools.links
+	@$(RUN) tools.book
+	@$(RUN) tools.links
 
 # --- measure
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
-	@for name in memory operators decoding growth kv_cache; do $(PY) -m benchmarks.$$name && echo || exit 1; done
+	@for name in memory operators decoding growth kv_cache; do $(RUN) benchmarks.$$name && echo || exit 1; done
 
-results: .env-all  ## train the grids that chapters 07 and 08 draw from, where code or settings changed (FORCE=1: all)
-	@$(PY) -m benchmarks.record $(if $(FORCE),--force)
-	@$(PY) -m benchmarks.pretrained
+results: .env-all  ## train the grids that chapters 07 to 09 draw from, where code or settings changed (FORCE=1: all)
+	@$(RUN) benchmarks.record $(if $(FORCE),--force)
+	@$(RUN) benchmarks.pretrained
 
 # --- keep house
 lock: .env-all  ## write requirements.lock anew from pyproject.toml (looks for newer versions)
-	@$(PY) -m tools.lock
+	@$(RUN) tools.lock
 
 clean:  ## remove what was built (not .venv, not people's work)
 	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
 
+# What is wrong with the arguments is said before anything is installed.
+.PHONY: .ask-port .ask-lab .ask-check .ask-grade .ask-chromium
+.NOTPARALLEL:
+.ask-port:
+	@$(PLAIN) tools.ask port "$(PORT)"
+.ask-lab:
+	@$(PLAIN) tools.ask lab "$(EXERCISE)"
+.ask-check:
+	@$(PLAIN) tools.ask check "$(EXERCISE)"
+.ask-chromium:
+	@$(PLAIN) tools.ask chromium
+.ask-grade:
+	@$(PLAIN) tools.ask grade "$(ASSIGNMENT)" "$(JOBS)"
+
 # The environment: a call that finds everything installed returns at once.
 .PHONY: .env-book .env-paper .env-lab .env-grade .env-hub .env-all
 .env-book:
-	@$(PYTHON) tools/env.py book $(if $(WEIGHTS),pretrained)
+	@$(PLAIN) tools.env book $(if $(WEIGHTS),pretrained)
 .env-paper:
-	@$(PYTHON) tools/env.py book paper
+	@$(PLAIN) tools.env book paper
 .env-lab:
-	@$(PYTHON) tools/env.py lab $(if $(WEIGHTS),pretrained)
+	@$(PLAIN) tools.env lab $(if $(WEIGHTS),pretrained)
 .env-hub:
-	@$(PYTHON) tools/env.py hub grade
+	@$(PLAIN) tools.env hub grade
 .env-grade:
-	@$(PYTHON) tools/env.py grade
+	@$(PLAIN) tools.env grade
 .env-all:
-	@$(PYTHON) tools/env.py book lab grade hub cluster pretrained paper dev
+	@$(PLAIN) tools.env book lab grade hub cluster pretrained paper dev

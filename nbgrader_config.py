@@ -19,8 +19,8 @@ c.CourseDirectory.release_directory = "exercises"
 # A .md or .py beside the source would be copied into the release as it is, solutions and all.
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.md", "*.py"]
 
-# Plug-ins of this course (grading/README.md). `nbgrader autograde` and the formgrader grade as `make
-# grade` does: the last lines of this file see to that. Were they missing, RunCells refuses.
+# Plug-ins of this course (grading/README.md). `nbgrader autograde` and the formgrader grade as
+# `make grade` does: the last lines of this file see to that. Were they missing, RunCells refuses.
 if (here := str(Path(__file__).resolve().parent)) not in sys.path:
     sys.path.append(here)
 c.Autograde.sanitize_preprocessors = ["grading.plugins.RunCells"]

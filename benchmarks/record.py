@@ -12,24 +12,31 @@ The record, ``benchmarks/results/NAME.json``, holds for each arm its result afte
 *opening*, the result after `OPENING` steps. It carries a hash of what the experiment's code does:
 the module and all of `lib` that it imports, without comments and docstrings. When the code has
 changed since, each opening is run again. If it gives the same numbers, the arm is kept, and the
-record says when that was; if not, the arm is trained anew. An arm whose settings changed is
-trained anew, one that left the grid is dropped. Each arm is written as soon as it is done, so an
-interrupted run goes on where it was.
+record says when that was; if not, the arm is trained anew. A quantity that ``run`` did not measure
+before is no difference: the arm is kept without it until ``--force`` trains it anew, all arms or,
+with ``--only``, some. An arm whose settings changed is trained anew, one that left the grid is
+dropped. Each arm is written as soon as it is done, so an interrupted run goes on where it was.
 
 An experiment that trains on a text has a third function, ``corpus_hash()``, and its results hold
 that hash as ``corpus``. Under a Python whose help topics are another text nothing can be
 replayed: the tests say so and skip, and the record is left alone unless ``--force`` is given.
+
+An experiment that is no module of `lib` has a function ``source()``: the code that it depends on.
+That code is hashed too, with all of `lib` that it imports.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
+import hashlib
 import importlib
 import json
 import math
 import multiprocessing
 import os
 import platform
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +49,7 @@ from tools import imports
 
 EXPERIMENTS = {  # name of the record -> module
     "extrapolation": "lib.length_experiment",
+    "translation": "benchmarks.translation",
     "warmup": "lib.depth_experiment",
 }
 OPENING = 10  # steps
@@ -50,7 +58,12 @@ TOLERANCE = 1e-3  # relative; sums in another order differ by about 1e-6 after t
 
 def code_hash(name: str) -> str:
     """A hash of what the experiment's code does now."""
-    return imports.behaviour(imports.closure(f"import {EXPERIMENTS[name]}", ROOT / "lib"))
+    source = getattr(experiment(name), "source", None)
+    if source is None:
+        return imports.behaviour(imports.closure(f"import {EXPERIMENTS[name]}", ROOT / "lib"))
+    code = source()
+    parts = imports.behaviour(imports.closure(code, ROOT / "lib"))
+    return hashlib.sha256(f"{parts}\0{code}".encode()).hexdigest()
 
 
 def experiment(name: str):
@@ -86,10 +99,14 @@ def where_and_when() -> dict:
 
 
 def replay(name: str, kept: dict) -> list[str]:
-    """Run an arm's opening again; return where it differs from the record, none if nowhere."""
+    """Run an arm's opening again; return where it differs from the record, none if nowhere.
+
+    What is measured now and was not measured then is left out.
+    """
     torch.set_num_threads(1)
-    now = experiment(name).run(kept["arm"], n_steps=OPENING)
-    return list(differences(kept["opening"], json.loads(json.dumps(now))))
+    now = json.loads(json.dumps(experiment(name).run(kept["arm"], n_steps=OPENING)))
+    known = {key: value for key, value in now.items() if key in kept["opening"]}
+    return list(differences(kept["opening"], known))
 
 
 def other_text(name: str, kept: dict) -> str:
@@ -143,7 +160,7 @@ def update(name: str, *, force: bool = False, only: str = "", processes: int = 2
 
     Args:
         name: the record.
-        force: train every arm anew.
+        force: train every arm anew that ``only`` admits.
         only: train no arm whose settings lack this text; the rest of the record stays as it is.
         processes: arms at the same time, one thread each.
 
@@ -151,7 +168,9 @@ def update(name: str, *, force: bool = False, only: str = "", processes: int = 2
         ValueError: if there is something to do, and the record's text is not that of this Python.
     """
     grid, record, now = experiment(name).arms(), read(name), code_hash(name)
-    known = [] if force else [kept for kept in record["arms"] if kept["arm"] in grid]
+    known = [kept for kept in record["arms"] if kept["arm"] in grid]
+    if force:
+        known = [kept for kept in known if only not in json.dumps(kept["arm"])]
     if known and (record["code"] != now or len(known) < len(grid)):
         if reason := other_text(name, known[0]):
             raise ValueError(f"{reason}: --force would train every arm anew on it")
@@ -159,7 +178,9 @@ def update(name: str, *, force: bool = False, only: str = "", processes: int = 2
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
         if record["code"] != now and known:
             print(f"{name}: the code has changed, {len(known)} openings run again", flush=True)
-            found = list(pool.map(replay, [name] * len(known), known))
+            with deaf():
+                replayed = pool.map(replay, [name] * len(known), known)
+            found = list(replayed)
             for kept, different in zip(known, found, strict=True):
                 if different:
                     print(f"  {kept['arm']}: {different[0]}", flush=True)
@@ -173,13 +194,24 @@ def update(name: str, *, force: bool = False, only: str = "", processes: int = 2
         write(name, record, grid)
         done = [kept["arm"] for kept in known]
         waiting = [arm for arm in grid if arm not in done and only in json.dumps(arm)]
-        running = [pool.submit(train, name, arm) for arm in waiting]
+        with deaf():
+            running = [pool.submit(train, name, arm) for arm in waiting]
         for count, future in enumerate(concurrent.futures.as_completed(running), 1):
             kept = future.result()
             record["arms"].append(kept)
             write(name, record, grid)
             print(f"{name} {count}/{len(waiting)} {kept['seconds']} s {kept['arm']}", flush=True)
     print(f"{name}: {len(record['arms'])} of {len(grid)} arms are recorded", flush=True)
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[None]:
+    """Processes started in here hear no Ctrl-C; this one does, at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def problems(name: str) -> list[str]:
@@ -199,7 +231,7 @@ def problems(name: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"records: {', '.join(EXPERIMENTS) or 'none yet'}")
-    parser.add_argument("--force", action="store_true", help="train every arm anew")
+    parser.add_argument("--force", action="store_true", help="train arms anew, kept or not")
     parser.add_argument("--only", default="", help="train only arms whose settings hold this text")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()

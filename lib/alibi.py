@@ -7,7 +7,9 @@ Head h subtracts its slope times the distance from each scaled score (``eq-alibi
 Conventions:
 
 - Slopes are positive and the bias is zero or negative: the farther, the lower.
-- Head 0 has the steepest slope. The formulas count heads from h = 1.
+- The formulas count heads from h = 1, tensors from 0. By the rule ``"geometric"``, and for H a
+  power of two by both, slopes fall from head to head. By ``"official"`` with another H they start
+  again: the steepest is head P of the tensor, P the largest power of two below H.
 - For H heads, H a power of two, both rules give :math:`\mu_h = 2^{-8h/H}` (``eq-alibi-slopes``).
   For other H they differ: the paper's sentence (``"geometric"``) keeps that formula; the official
   code (``"official"``, what released models use) takes the slopes of the power of two below H,

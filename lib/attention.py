@@ -71,7 +71,9 @@ def scaled_dot_product_attention(
         query: ``(..., q_len, head_dim)``.
         key: ``(..., k_len, head_dim)``.
         value: ``(..., k_len, value_dim)``.
-        mask: boolean, broadcastable to ``(..., q_len, k_len)``; ``True`` = may attend.
+        mask: boolean, broadcastable to ``(..., q_len, k_len)``; ``True`` = may attend. Hidden keys
+            and values have no influence as long as they are finite: a hidden NaN or infinity
+            makes the output NaN, because 0 · NaN is NaN (``prp-mask``, chapter 01).
         bias: floating point, broadcastable to ``(..., q_len, k_len)``; added to the scaled
             scores (chapters 04 and 06).
         scale: what the scores are multiplied by; ``1 / sqrt(head_dim)`` when not given.

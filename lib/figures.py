@@ -103,6 +103,9 @@ def series(index: int, *, marker: bool = False) -> dict:
 def use_style(*, image_format: str = "svg") -> None:
     """Make matplotlib, and the notebook that shows it, draw as the course does.
 
+    Every chapter begins with this call. It also gives PyTorch one thread
+    (:func:`lib.timing.one_thread`).
+
     Args:
         image_format: ``"svg"``, or ``"retina"`` (PNG at twice the resolution) for a figure
             that would be heavy as SVG.
@@ -115,6 +118,9 @@ def use_style(*, image_format: str = "svg") -> None:
     import matplotlib as mpl
     from cycler import cycler
 
+    from .timing import one_thread
+
+    one_thread()
     curves = [series(index) for index in range(2 * len(COLORS))]
     mpl.rcdefaults()  # the same figures for everybody, whatever their matplotlibrc says
     mpl.rcParams.update(

@@ -38,7 +38,8 @@ def generate(
 ) -> Tensor:
     """Continue each row of a batch, one pass through the decoder for each new token.
 
-    The passes cannot run at the same time: ``prp-greedy``, chapter 09.
+    The passes of this loop cannot run at the same time. The same greedy tokens can be had in fewer
+    passes where a draft of them is checked in one: ``prp-greedy``, chapter 09.
 
     Args:
         model: a :class:`lib.transformer.LanguageModel` or :class:`lib.transformer.Seq2Seq`; it

@@ -47,11 +47,12 @@ __all__ = [
     "BLOCK",
     "SCHEMES",
     "TEST_LENGTH",
+    "TOLERANCE",
     "TRAIN_LENGTH",
     "arms",
     "build",
     "corpus_hash",
-    "distant_share",
+    "distant_attention",
     "losses_by_block",
     "run",
     "variants",
@@ -64,6 +65,7 @@ BATCH, STEPS, WARMUP, RATE, CLIP = 32, 1000, 50, 3e-3, 1.0
 SEEDS = (0, 1, 2)
 TARGET_BLOCKS = 400  # blocks of `BLOCK` targets on which every loss is measured
 LOOKED_AT = 16  # windows in which attention weights are averaged
+TOLERANCE = 0.1  # nats; a model that rises by more past `TRAIN_LENGTH` breaks (``def-holds``)
 
 SCHEMES = {
     "none": lambda: NoPosition(),
@@ -205,10 +207,10 @@ def losses_by_block(
     return by_window[window, b]
 
 
-def distant_share(
+def distant_attention(
     model: LanguageModel, tokens: Tensor, *, length: int, distance: int, block: int, n_windows: int
-) -> Tensor:
-    """Measure how much of the attention goes to keys far away, at the end of a long window.
+) -> tuple[Tensor, Tensor]:
+    """Measure how much of the attention goes to keys far away, and over how many it is spread.
 
     Args:
         model: the trained model.
@@ -219,7 +221,10 @@ def distant_share(
         n_windows: number of windows.
 
     Returns:
-        ``(n_layers, n_heads)``, shares between 0 and 1.
+        Two tensors ``(n_layers, n_heads)``, means over queries and windows: the share of the
+        weight that those keys have together, between 0 and 1; and the entropy, in nats, of their
+        weights divided by that share. It is log(M) where M keys have equal weights, and less the
+        fewer keys are picked out. A query whose share underflows to 0 counts with entropy 0.
 
     Raises:
         ValueError: if the text is shorter than a window.
@@ -229,13 +234,17 @@ def distant_share(
     starts = torch.linspace(0, len(tokens) - length, n_windows).long()
     query, key = torch.arange(length).unsqueeze(1), torch.arange(length)
     far = (query - key >= distance)[-block:]  # (block, length)
-    total = 0.0
+    share, entropy = 0.0, 0.0
     with torch.no_grad():
         for start in starts.tolist():
             _, weights = model(tokens[None, start : start + length], return_weights=True)
             layers = torch.stack(weights.self_attention)  # (n_layers, 1, n_heads, length, length)
-            total = total + (layers[:, 0, :, -block:] * far).sum(dim=-1).mean(dim=-1)
-    return total / n_windows
+            weight = layers[:, 0, :, -block:].double() * far
+            total = weight.sum(dim=-1)  # (n_layers, n_heads, block)
+            share = share + total.mean(dim=-1)
+            part = weight / total.clamp_min(torch.finfo(total.dtype).tiny).unsqueeze(-1)
+            entropy = entropy - torch.xlogy(part, part).sum(dim=-1).mean(dim=-1)
+    return share / n_windows, entropy / n_windows
 
 
 def run(arm: dict, n_steps: int | None = None) -> dict:
@@ -249,8 +258,8 @@ def run(arm: dict, n_steps: int | None = None) -> dict:
         ``corpus``, a hash of the text; ``train_loss``, the mean of the last 50 steps; ``loss``, by
         block; ``rise_error``, the standard error, over blocks of targets, of each block's loss
         minus that of the last block met in training; ``variants``, name → ``loss`` and
-        ``rise_error``; ``distant_share``, by layer and head (:func:`distant_share`), of keys
-        farther away than any in training.
+        ``rise_error``; ``distant_share`` and ``distant_entropy``, by layer and head
+        (:func:`distant_attention`), of keys farther away than any in training.
 
     Raises:
         ValueError: if the scheme is unknown or there is nothing to do.
@@ -288,7 +297,7 @@ def run(arm: dict, n_steps: int | None = None) -> dict:
             result["variants"][name] = _measure(model, text.valid)
     model.position = own
     if own.max_len is None:
-        share = distant_share(
+        measured = distant_attention(
             model,
             text.valid,
             length=TEST_LENGTH,
@@ -296,7 +305,8 @@ def run(arm: dict, n_steps: int | None = None) -> dict:
             block=BLOCK,
             n_windows=LOOKED_AT,
         )
-        result["distant_share"] = [[round(x, 5) for x in layer] for layer in share.tolist()]
+        for name, found in zip(("distant_share", "distant_entropy"), measured, strict=True):
+            result[name] = [[round(x, 5) for x in layer] for layer in found.tolist()]
     return result
 
 

@@ -2,8 +2,8 @@
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
 that measures). A page draws from it, and says when and where it was made: those of
-chapters 07, 08, 10 and 12, and of the misconceptions. A wheel has the records in itself, as they
-were when it was built.
+chapters 07, 08, 09, 10 and 12, and of the misconceptions. A wheel has the records in itself, as
+they were when it was built.
 
 A record of a training grid holds ``arms``: a list with, for each run, its ``arm`` (the settings),
 its ``result`` and its ``opening`` (the result after a few steps, which tests compute again).

@@ -19,7 +19,7 @@ Conventions:
   :math:`\omega_i \Delta` that RoPE uses (:mod:`lib.rope`): the point (sin, cos) runs clockwise as
   pos grows.
 - Phases are worked out in float64, and only sine and cosine are rounded to ``dtype``. At
-  position 1,000,000 a float32 phase would be wrong by up to 0.03 radians, a bfloat16 one by
+  position 1,000,000 a float32 phase would be wrong by up to 0.05 radians, a bfloat16 one by
   hundreds of turns.
 
 Source: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 3.5.

@@ -11,6 +11,7 @@ Source: Williams, Waterman and Patterson, *Roofline: An Insightful Visual Perfor
 Multicore Architectures*, 2009, doi:10.1145/1498765.1498785.
 """
 
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Timing", "matmul_throughput", "memory_bandwidth", "time_call"]
+__all__ = ["Timing", "matmul_throughput", "memory_bandwidth", "one_thread", "time_call"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,17 @@ class Timing:
             return (self.samples[0], self.samples[0])
         low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
         return (low, high)
+
+
+def one_thread() -> None:
+    """Let PyTorch compute on one CPU thread, unless ``OMP_NUM_THREADS`` is set.
+
+    PyTorch starts a thread per core. On tensors as small as those of the chapters, the threads
+    spend more time waiting for one another than computing, and measured times vary with whatever
+    else the machine does. Every chapter calls this through :func:`lib.figures.use_style`.
+    """
+    if not os.environ.get("OMP_NUM_THREADS"):
+        torch.set_num_threads(1)
 
 
 def time_call(

@@ -79,6 +79,15 @@ def test_slopes_are_positive_distinct_and_below_one(n_heads, rule):
     assert min(slopes) == 2**-8  # both rules reach 2^−8, at the last head of a sequence
 
 
+@given(n_heads=st.integers(1, 70))
+def test_slopes_fall_from_head_to_head_and_the_official_ones_start_again(n_heads):
+    power = 1 << (n_heads.bit_length() - 1)
+    slopes = alibi_slopes(n_heads, dtype=torch.float64)
+    for part in (slopes[:power], slopes[power:], alibi_slopes(n_heads, rule="geometric")):
+        assert (part.diff() < 0).all()
+    assert slopes.argmax() == (0 if n_heads == power else power)
+
+
 @given(power=st.integers(0, 7))
 def test_rules_agree_at_powers_of_two(power):
     assert torch.equal(alibi_slopes(2**power), alibi_slopes(2**power, rule="geometric"))

@@ -223,6 +223,23 @@ def test_a_query_that_may_see_nothing_gives_zero_and_no_nan(dtype, value_dim, by
 
 
 @pytest.mark.parametrize("return_weights", [False, True])
+def test_a_hidden_value_has_no_influence_while_it_is_finite(return_weights):
+    query, key, value = make_qkv()
+    mask = torch.arange(K_LEN) > 0  # the first key is hidden from every query
+
+    def attend(hidden):
+        changed = torch.cat([torch.full_like(value[..., :1, :], hidden), value[..., 1:, :]], dim=-2)
+        result = scaled_dot_product_attention(
+            query, key, changed, mask=mask, return_weights=return_weights
+        )
+        return result[0] if return_weights else result
+
+    torch.testing.assert_close(attend(1e9), attend(0.0), rtol=1e-12, atol=0)
+    for hidden in (torch.nan, torch.inf):
+        assert attend(hidden).isnan().all()  # 0 · NaN and 0 · inf are NaN, as documented
+
+
+@pytest.mark.parametrize("return_weights", [False, True])
 def test_gradients(return_weights):
     query, key, value = (x.requires_grad_() for x in make_qkv())
     bias = make(HEADS, Q_LEN, K_LEN, seed=5).requires_grad_()

@@ -1,6 +1,7 @@
 """The grid of chapter 07: what its arms are, and losses by position, by hand and over again."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -177,12 +178,47 @@ def test_equal_scores_share_by_counting():
             block.self_attention.w_q.weight.zero_()
             block.self_attention.w_q.bias.zero_()
     tokens = torch.randint(VOCAB, (50,), generator=torch.Generator().manual_seed(4))
-    share = experiment.distant_share(model, tokens, length=10, distance=4, block=2, n_windows=3)
-    assert share.shape == (2, 2)
+    sizes = {"length": 10, "distance": 4, "block": 2, "n_windows": 3}
+    share, entropy = experiment.distant_attention(model, tokens, **sizes)
+    assert share.shape == entropy.shape == (2, 2)
     expected = (5 / 9 + 6 / 10) / 2  # queries 8 and 9 see 5 and 6 keys at distance 4 or more
-    torch.testing.assert_close(share, torch.full((2, 2), expected))
+    assert share.flatten().tolist() == pytest.approx([expected] * 4, rel=1e-6)
+    expected = (math.log(5) + math.log(6)) / 2
+    assert entropy.flatten().tolist() == pytest.approx([expected] * 4, rel=1e-6)
     with pytest.raises(ValueError, match="length=51 does not fit in 50 tokens"):
-        experiment.distant_share(model, tokens, length=51, distance=4, block=2, n_windows=3)
+        experiment.distant_attention(model, tokens, **sizes | {"length": 51})
+
+
+def test_content_lowers_the_entropy_of_a_share_that_stays():
+    model = tiny(AlibiPosition(2))  # slopes 1/16 and 1/256
+    tokens = torch.randint(VOCAB, (90,), generator=torch.Generator().manual_seed(5))
+    found = []
+    for scale in (0.0, 30.0):
+        with torch.no_grad():
+            for block in model.blocks:
+                block.self_attention.w_q.weight.copy_(scale * torch.eye(8))
+                block.self_attention.w_q.bias.zero_()
+        sizes = {"length": 80, "distance": 20, "block": 8, "n_windows": 5}
+        found.append(experiment.distant_attention(model, tokens, **sizes))
+    (even, even_entropy), (picked, picked_entropy) = found
+    flat = math.exp(-1 / 256)
+    expected = []
+    for keys in range(73, 81):  # keys that each of the last 8 queries sees
+        weight = torch.tensor([flat**d for d in range(20, keys)], dtype=torch.float64)
+        expected.append(torch.distributions.Categorical(weight).entropy().item())
+    assert even_entropy[:, 1].tolist() == pytest.approx([sum(expected) / 8] * 2, rel=1e-5)
+    assert (picked_entropy < even_entropy - 0.3).all()
+    assert ((picked - even).abs() < 0.15).all()
+
+
+def test_a_share_that_underflows_has_entropy_0():
+    model = tiny(AlibiPosition(2))
+    tokens = torch.randint(VOCAB, (3000,), generator=torch.Generator().manual_seed(6))
+    sizes = {"length": 2200, "distance": 2100, "block": 1, "n_windows": 1}
+    share, entropy = experiment.distant_attention(model, tokens, **sizes)
+    assert (share[:, 0] == 0).all()  # slope 1/16
+    assert (entropy[:, 0] == 0).all()
+    assert (entropy[:, 1] > 1).all()
 
 
 # --- a run
@@ -205,7 +241,8 @@ def test_a_run_gives_what_it_says_and_gives_it_again(short):
     assert result["rise_error"][1] == 0.0  # of the last block met in training, over itself
     assert set(result["variants"]) == set(experiment.variants("rope"))
     assert len({tuple(kept["loss"]) for kept in result["variants"].values()}) == 6
-    assert len(result["distant_share"]) == experiment.N_LAYERS
+    for name in ("distant_share", "distant_entropy"):
+        assert len(result[name]) == experiment.N_LAYERS
 
 
 def test_where_there_is_no_position_there_is_no_loss(short):
@@ -214,7 +251,7 @@ def test_where_there_is_no_position_there_is_no_loss(short):
     clamped = result["variants"]["clamped"]["loss"]
     assert clamped[:2] == pytest.approx(result["loss"][:2], abs=2e-5)
     assert all(loss is not None for loss in clamped)
-    assert "distant_share" not in result
+    assert not {"distant_share", "distant_entropy"} & result.keys()
 
 
 def test_a_run_ends_with_its_own_schedule(short, monkeypatch):

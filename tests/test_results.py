@@ -102,6 +102,31 @@ def test_changed_code_with_another_opening_trains_anew(toy, capsys):
     assert results.load("toy")["arms"][0]["result"] == {"loss": 1.1}
 
 
+def test_a_quantity_measured_since_then_comes_with_the_next_training(toy):
+    record.update("toy")
+    toy.code = "second"
+    rule = toy.rule
+    toy.rule = lambda arm, n_steps: rule(arm, n_steps) | {"entropy": 0.5}
+    toy.ran.clear()
+    record.update("toy")
+    assert toy.ran == [(0, record.OPENING), (1, record.OPENING)]
+    assert [kept["result"] for kept in results.load("toy")["arms"]] == [
+        {"loss": 0.01},
+        {"loss": 1.01},
+    ]
+    toy.ran.clear()
+    record.update("toy", force=True, only='"seed": 1')
+    assert toy.ran == [(1, record.OPENING), (1, None)]
+    assert [kept["result"] for kept in results.load("toy")["arms"]] == [
+        {"loss": 0.01},
+        {"loss": 1.01, "entropy": 0.5},
+    ]
+    toy.rule = lambda arm, n_steps: {"entropy": 0.5}
+    (_, kept) = results.load("toy")["arms"]
+    (difference,) = record.replay("toy", kept)  # what is no longer measured is a difference
+    assert "loss" in difference
+
+
 def test_the_grid_decides_which_arms_there_are(toy):
     record.update("toy")
     toy.arms = lambda: [{"seed": 1}, {"seed": 2}]

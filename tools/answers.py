@@ -17,11 +17,13 @@ The tests inside a graded cell (each ``@probe.check``) can be scored one by one 
 import ast
 import builtins
 import contextlib
+import copy
 import functools
 import gc
 import io
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import traceback
@@ -29,6 +31,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import matplotlib
 import nbformat
@@ -72,7 +75,14 @@ class Outcome:
 
 def notebook(slug: str, folder: str = "solutions") -> NotebookNode:
     """The notebook of an assignment, from `solutions/` or from `exercises/`."""
-    return nbformat.read(ROOT / folder / slug / f"{slug}.ipynb", as_version=4)
+    path = ROOT / folder / slug / f"{slug}.ipynb"
+    return copy.deepcopy(_parsed(path, path.stat().st_mtime_ns))
+
+
+@functools.lru_cache
+def _parsed(path: Path, changed: int) -> NotebookNode:
+    """The notebook as it was read when it had changed last: a bank asks for it 70 times."""
+    return nbformat.read(path, as_version=4)
 
 
 def graded(book: NotebookNode) -> dict[str, float]:
@@ -153,7 +163,7 @@ def score(slug: str, answers: Iterable[Answer], *, salt: str = "") -> Iterator[O
 def score_notebooks(books: Iterable[NotebookNode], *, salt: str = "") -> Iterator[Outcome]:
     """Run each notebook in a process of its own, two at a time."""
     with _processes() as pool:
-        yield from pool.imap(functools.partial(_run, salt=salt), books)
+        yield from pool.imap(functools.partial(_run_apart, salt=salt), books)
 
 
 def survivors(slug: str, mutants: Iterable[Answer]) -> set[str]:
@@ -219,14 +229,14 @@ def _is_solution(cell: NotebookNode) -> bool:
 
 
 def _processes():
-    """Two processes at a time, each new for its task and forked from one that imported torch."""
+    """Two processes, forked from one that imported torch; answers run in forks of theirs."""
     fork = multiprocessing.get_context("forkserver")
     fork.set_forkserver_preload(PRELOAD)
-    return fork.Pool(2, _prepare, maxtasksperchild=1)
+    return fork.Pool(2, _prepare)
 
 
 def _prepare() -> None:
-    """Make a new process ready for one notebook."""
+    """Make a new process ready for notebooks."""
     torch.set_num_threads(1)  # two processes share the machine, and the tensors are small
     gc.disable()  # the process is short, and a collection walks through all of torch: 0.3 s
     warnings.resetwarnings()  # as in a kernel, whatever the caller turned into errors
@@ -234,23 +244,46 @@ def _prepare() -> None:
     matplotlib.use("agg")  # pictures are drawn, and shown to nobody
 
 
+def _run_apart(book: NotebookNode, salt: str) -> Outcome:
+    """Run a notebook in a fork of this process, which stays as it is.
+
+    Raises:
+        RuntimeError: if the fork ended without an outcome.
+    """
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with os.fdopen(theirs, "wb") as pipe:
+                pickle.dump(_run(book, salt), pipe)
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as pipe:
+        told = pipe.read()
+    status = os.waitpid(child, 0)[1]
+    if not told:
+        raise RuntimeError(f"a process that ran an answer ended with status {status}")
+    return pickle.loads(told)
+
+
 def _run(book: NotebookNode, salt: str) -> Outcome:
-    """Run a notebook as it is graded; and then its graded cells again, test by test."""
+    """Run a notebook as it is graded: test by test where a graded cell stops at a test."""
     space: dict = {"__name__": "__main__", "__builtins__": builtins}
     scores, checks, messages = {}, {}, {}
     signal.signal(signal.SIGALRM, _out_of_time)
     signal.setitimer(signal.ITIMER_REAL, PATIENCE, 1.0)  # again and again: tests go on after one
     for step in plan(book, book):
         cell = book.cells[step.place]
-        outputs, message = _execute(step.source, space)
-        if "probe" in space:
-            space["probe"].salt = salt
         if step.role == "test":
-            cell.outputs = outputs
+            cell.outputs, message, results = _execute_graded(step.source, space)
             scores[cell.id] = float(determine_grade(cell)[0])
             messages[cell.id] = message
-            for tried, found in _each_check(cell.source, space):
-                checks[cell.id, tried] = found
+            checks |= {(cell.id, tried): result for tried, result in results}
+        else:
+            _execute(step.source, space)
+        if "probe" in space:
+            space["probe"].salt = salt
     signal.setitimer(signal.ITIMER_REAL, 0)
     return Outcome(scores, checks, messages)
 
@@ -288,6 +321,30 @@ def _execute(source: str, space: dict) -> tuple[list[NotebookNode], str]:
     return outputs, message
 
 
+def _execute_graded(
+    source: str, space: dict
+) -> tuple[list[NotebookNode], str, list[tuple[str, str]]]:
+    """Run a graded cell; return its outputs, its message, and what became of each of its tests.
+
+    A cell that stops runs once more, now to its end. One that does not has passed all its tests.
+    """
+    passed = []
+    check = space["probe"].check
+
+    def note(tried):
+        run = check(tried)
+
+        def run_and_note(test):
+            run(test)
+            passed.append((tried, ""))
+
+        return run_and_note
+
+    with mock.patch.object(space["probe"], "check", note):
+        outputs, message = _execute(source, space)
+    return outputs, message, _each_check(source, space) if message else passed
+
+
 def _each_check(source: str, space: dict) -> list[tuple[str, str]]:
     """Run a graded cell again, going on after a failing test."""
     found = []
@@ -304,9 +361,6 @@ def _each_check(source: str, space: dict) -> list[tuple[str, str]]:
 
         return run
 
-    space["probe"].check = note
-    try:
+    with mock.patch.object(space["probe"], "check", note):
         _execute(source, space)
-    finally:
-        del space["probe"].check  # the method of the class shows again
     return found

@@ -49,6 +49,8 @@ from tools.imports import closure
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 2  # chapters that run at the same time
+# Started first: at the end, one of these alone would leave the other core idle.
+LONGEST = ("09-transformer", "03-sinusoidal", "07-extrapolation", "01-attention")
 HEARTBEAT = 10.0  # seconds between two signs of life
 PAGES = {".md", ".ipynb"}
 RESULTS = "benchmarks/results"  # recorded runs, from which some chapters draw
@@ -162,7 +164,7 @@ def stale(root: Path, cache) -> list[Chapter]:
             record = None
         if record is None:
             waiting.append(Chapter(path.stem, path, notebook, key))
-    return waiting
+    return sorted(waiting, key=lambda chapter: chapter.name not in LONGEST)
 
 
 def reason(error: Exception, chapter: Chapter, limit: float) -> str:
@@ -240,6 +242,17 @@ async def execute(chapter: Chapter, cache, limit: float, turn: asyncio.Semaphore
     say(f"  {chapter.name}: {seconds:.1f} s")
 
 
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop in which Ctrl-C stops everything (tools/stop.py).
+
+    nbclient asks for Ctrl-C and SIGTERM whenever it starts a kernel. It would end that kernel
+    alone, which looks like a failure of the chapter, and the other chapters would go on.
+    """
+
+    def add_signal_handler(self, *_) -> None:
+        raise RuntimeError("signals are not the notebook client's")  # it does without
+
+
 async def execute_all(waiting: list[Chapter], cache, limit: float) -> None:
     turn = asyncio.Semaphore(AT_ONCE)
     tasks = {asyncio.create_task(execute(each, cache, limit, turn)): each for each in waiting}
@@ -266,7 +279,12 @@ def execute_chapters(root: Path, limit: float) -> bool:
     # A first import of matplotlib looks for fonts and says so on stderr, which a chapter may not.
     import matplotlib.font_manager  # noqa: F401
 
-    asyncio.run(execute_all(waiting, cache, limit))
+    with asyncio.Runner(loop_factory=Loop) as runner:  # at its end, it cancels what still runs
+        try:
+            runner.run(execute_all(waiting, cache, limit))
+        except KeyboardInterrupt:  # what is cancelled has nothing to report
+            runner.get_loop().set_exception_handler(lambda *_: None)
+            raise
     failed = [each for each in waiting if each.failure]
     for each in failed:
         print(f"\n--- {each.failure}\n", file=sys.stderr, flush=True)
@@ -318,11 +336,18 @@ def build_pages(root: Path, last: dict | None) -> bool:
     jupyter_book = "from jupyter_book.cli.main import main; main(prog_name='jupyter-book')"
     command = [sys.executable, "-c", jupyter_book, "build", ".", "--path-output", "."]
     command += ["-W", "-n", "--keep-going"]
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            line = COLOUR.sub("", line)
-            if PROGRESS.match(line):
-                print(f"  {line.rstrip()}", flush=True)
+    # In a session of its own, Ctrl-C does not reach it: it is ended from here, silently.
+    with subprocess.Popen(
+        command, cwd=root, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            for line in process.stdout:
+                line = COLOUR.sub("", line)
+                if PROGRESS.match(line):
+                    print(f"  {line.rstrip()}", flush=True)
+        except KeyboardInterrupt:
+            process.kill()
+            raise
     if process.returncode:
         say("FAILED: the pages did not build without warnings (see above)")
         return False

@@ -28,7 +28,9 @@ class Stage:
 
 
 QUICK, LONG = ("-m", "not long"), ("-m", "long")
-TWO = ("--numprocesses=2", "--dist=loadfile")  # two test processes, which share files of tests
+# Two test processes. They share files of tests, or groups of tests that look at the same thing.
+TWO = ("--numprocesses=2", "--dist=loadfile")
+TWO_BY_GROUP = (TWO[0], "--dist=loadgroup")
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
@@ -63,6 +65,7 @@ STAGES = {
         "lib/ by hand, against independent implementations, and its docstrings",
         (
             pytest(
+                *TWO,
                 "tests",
                 *(f"--ignore=tests/{name}" for name in ELSEWHERE),
                 "--doctest-modules",
@@ -77,13 +80,18 @@ STAGES = {
     ),
     "nbval": Stage(
         "every solution executed with its hidden tests",
-        ((PYTHON, "-m", "pytest", "-q", "--nbval", "--nbval-cell-timeout=120", "solutions"),),
+        (
+            (
+                *(PYTHON, "-m", "pytest", "-q", *TWO),
+                *("--nbval", "--nbval-cell-timeout=120", "solutions"),
+            ),
+        ),
     ),
     "answers": Stage("wrong answers lose, right answers keep", (pytest("tests/answers"),)),
-    "grading": Stage("from release to feedback, on fixtures", (pytest("tests/grading"),)),
+    "grading": Stage("from release to feedback, on fixtures", (pytest(*TWO, "tests/grading"),)),
     "browser": Stage(
         "the built site in Chromium",
-        (pytest(*TWO, "tests/browser"),),
+        (pytest(*TWO_BY_GROUP, "tests/browser"),),
         program="chromium",
     ),
 }
@@ -111,7 +119,10 @@ def run(stage: Stage) -> tuple[str, float]:
     start = time.monotonic()
     for command in stage.commands:
         print("$ " + " ".join(command).replace(PYTHON, "python"), flush=True)
-        code = subprocess.run(command, cwd=ROOT, env=environment(command)).returncode
+        # In a session of its own, Ctrl-C does not reach it: tools/stop.py ends it, silently.
+        code = subprocess.run(
+            command, cwd=ROOT, env=environment(command), start_new_session=True
+        ).returncode
         if code:
             return f"FAILED (exit {code})", time.monotonic() - start
     return "passed", time.monotonic() - start

@@ -1,10 +1,9 @@
 """Create ``.venv`` from ``requirements.lock``, with the extras that a target needs and no more.
 
-Runs on a bare Python 3.11 with the standard library alone: ``python3.11 tools/env.py book``.
+Runs on a bare Python 3.11 with the standard library alone:
+``python3.11 tools/run.py tools.env book``.
 A second call with nothing changed installs nothing and returns at once.
 """
-
-from __future__ import annotations  # an old Python gets as far as the message that it is old
 
 import fcntl
 import hashlib
@@ -19,6 +18,10 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 RECORD = VENV / "installed.json"
+# jsonschema imports rfc3987_syntax where it is installed, and that takes a second: it builds a
+# parser for addresses in the letters of all languages. No schema here speaks of one. So Python is
+# told, in .venv, that there is no such module: every start of Jupyter is a second shorter.
+SHORTCUT = "import sys; sys.modules.setdefault('rfc3987_syntax', None)\n"
 EXTRAS = ("book", "lab", "grade", "hub", "cluster", "pretrained", "paper", "dev")
 
 
@@ -81,7 +84,8 @@ def make(extras: set[str]) -> None:
     works = python.exists() and not subprocess.run([python, "-c", ""]).returncode
     if not works:
         say(f"creating {VENV.name} with Python {sys.version.split()[0]}")
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
+        command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+        subprocess.run(command, check=True, start_new_session=True)  # silent on Ctrl-C
     RECORD.unlink(missing_ok=True)  # from here until the end, the environment is half made
     say(f"installing {', '.join(extras)} from {LOCK.name} (a minute or more the first time)")
     pip(python, locked("pip"), locked("setuptools"))
@@ -91,14 +95,17 @@ def make(extras: set[str]) -> None:
     say(f"ready in {time.monotonic() - start:.0f} s")
 
 
+def shorten() -> None:
+    """Put the shortcut into the environment, if it is not there yet."""
+    for folder in VENV.glob("lib/python3*/site-packages"):
+        path = folder / "course-shortcut.pth"
+        if not path.exists() or path.read_text() != SHORTCUT:
+            path.write_text(SHORTCUT)
+
+
 def main(arguments: list[str]) -> None:
     if not arguments or set(arguments) - set(EXTRAS):
         sys.exit(f"usage: env.py {' | '.join(EXTRAS)} ..., got {' '.join(arguments) or 'nothing'}")
-    if sys.version_info < (3, 11):  # noqa: UP036 - run by whatever python3 there is
-        sys.exit(
-            f"[env] Python 3.11 or newer is needed, this is {sys.version.split()[0]}: "
-            "install it, or say `make PYTHON=/path/to/python3.11 ...`"
-        )
     try:
         import ensurepip  # noqa: F401
     except ImportError:
@@ -110,6 +117,7 @@ def main(arguments: list[str]) -> None:
     with open(ROOT / "_build" / ".env.lock", "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)  # two `make` at once: the second waits
         make(set(arguments))
+        shorten()
 
 
 if __name__ == "__main__":

@@ -126,7 +126,8 @@ def toml(settings: dict) -> str:
 
 def command() -> list[str]:
     """What starts the hub; :func:`environment` says where its settings are."""
-    return [sys.executable, "-m", "jupyterhub", "--config", str(DEPLOY / "jupyterhub_config.py")]
+    program = [sys.executable, str(ROOT / "tools" / "run.py"), "jupyterhub"]
+    return [*program, "--config", str(DEPLOY / "jupyterhub_config.py")]
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -9,7 +9,9 @@ A learner gets the button and nothing else of nbgrader's: the lists of assignmen
 an exchange folder, which a single machine does not have (docs/hub.md has a set-up that does). An
 instructor (``--instructor``, ``make lab INSTRUCTOR=1``) gets the whole course folder, the
 formgrader, and the panel that marks cells as answers and tests. Neither JupyterLab asks another
-site for news.
+site for news. Which tabs were open is kept for this course alone (``_build/lab``): JupyterLab by
+itself would open those of the last course again. Kernels get one thread, as in
+:func:`lib.timing.one_thread`; ``OMP_NUM_THREADS=4 make lab`` gives them four.
 
 Further arguments go to JupyterLab: ``make lab OPTIONS="--no-browser --port=8890"``.
 """
@@ -21,6 +23,8 @@ from pathlib import Path
 from tools import plain, start
 
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
+RUN = str(start.ROOT / "tools" / "run.py")
+WORKSPACES = start.ROOT / "_build" / "lab"
 
 WELCOME = """\
 Your folder is work/: nothing overwrites what you write there, and git leaves it alone.
@@ -37,17 +41,24 @@ NONE_YET = (
 def environment(who: str) -> dict[str, str]:
     """The environment with our settings for JupyterLab in front of the user's own.
 
+    The number of threads and the place for workspaces are those that the user has set, if any.
+
     Args:
         who: ``learner`` or ``instructor``.
     """
     others = os.environ.get("JUPYTER_CONFIG_PATH")
     ours = str(SETTINGS / who)
-    return {**os.environ, "JUPYTER_CONFIG_PATH": f"{ours}{os.pathsep}{others}" if others else ours}
+    return {
+        "OMP_NUM_THREADS": "1",
+        "JUPYTERLAB_WORKSPACES_DIR": str(WORKSPACES / who),
+        **os.environ,
+        "JUPYTER_CONFIG_PATH": f"{ours}{os.pathsep}{others}" if others else ours,
+    }
 
 
 def command(folder: Path, arguments: list[str]) -> list[str]:
-    """JupyterLab on a folder, with further arguments passed on."""
-    return [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", *arguments]
+    """JupyterLab on a folder, with further arguments passed on; until it is up, Ctrl-C ends it."""
+    return [sys.executable, RUN, "jupyterlab", f"--ServerApp.root_dir={folder}", *arguments]
 
 
 def prepare(arguments: list[str]) -> list[str]:

@@ -27,12 +27,13 @@ def main() -> None:
     constraints = ["--constraint", str(LOCK)] if parser.parse_args().keep else []
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder) / "venv" / "bin" / "python"
-        subprocess.run([sys.executable, "-m", "venv", python.parent.parent], check=True)
+        alone = {"check": True, "start_new_session": True}  # silent on Ctrl-C
+        subprocess.run([sys.executable, "-m", "venv", python.parent.parent], **alone)
         pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
-        subprocess.run([*pip, "install", "--upgrade", "pip", "setuptools"], check=True)
+        subprocess.run([*pip, "install", "--upgrade", "pip", "setuptools"], **alone)
         target = f"{ROOT}[{','.join(EXTRAS)}]"
         command = [*pip, "install", *constraints, "--no-build-isolation", TORCH, target]
-        subprocess.run(command, check=True)
+        subprocess.run(command, **alone)
         freeze = subprocess.run(
             [*pip, "freeze", "--all", "--exclude", "attention-position-cache"],
             check=True,

@@ -13,7 +13,6 @@ without what only a screen can use. A figure to play with shows its first frame.
 
 import base64
 import re
-import shutil
 import sys
 import threading
 import uuid
@@ -27,11 +26,11 @@ import pikepdf
 import yaml
 from playwright.sync_api import Page, sync_playwright
 
+from tools import ask, start
 from tools.take_away import write_archive
 
 HERE = Path(__file__).resolve().parent
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
-REMEDY = "there is no Chromium: install it (Debian, Ubuntu: apt-get install chromium)"
 MINUTES = 10  # that one step may take on a slow machine
 PRINTS = 5  # at most: a page number in the contents may move what it counts
 WIDTH = (210 - 2 * 24) / 25.4 * 96  # of the text on paper, in CSS pixels (paper.css)
@@ -98,9 +97,10 @@ def tab(root: Path, page: str) -> Iterator[Page]:
     """A tab of Chromium on one page of the built site, with the functions of ``paper.js``."""
     from tools import book
 
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if program is None:
-        sys.exit(f"[take-away] {REMEDY}")
+    try:
+        program = ask.chromium()
+    except start.Problem as problem:
+        sys.exit(f"[take-away] {problem}")
     with book.server(root / "_build" / "html", 8900) as httpd, sync_playwright() as playwright:
         thread = threading.Thread(target=httpd.serve_forever, daemon=True)
         thread.start()

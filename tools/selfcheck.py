@@ -269,12 +269,10 @@ def check(slug: str, seconds: float = SECONDS) -> bool:
     """Run the public tests of one exercise, print what is missing; True if nothing is.
 
     Raises:
-        start.Problem: if the learner has no copy, or the copy is no notebook.
+        start.Problem: if the learner's copy is no notebook, or cannot be read.
     """
     path = start.mine(slug)
     where = path.relative_to(start.WORK.parent)
-    if not path.is_file():
-        raise start.Problem(f"{where} is not there yet: make start EXERCISE={slug}")
     release = nbformat.read(start.EXERCISES / slug / f"{slug}.ipynb", as_version=4)
     try:
         cells, other = steps(path.read_bytes(), release)
@@ -328,9 +326,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for one cell")
     options = parser.parse_args(arguments)
     try:
-        names = start.started() if options.exercise is None else [start.find(options.exercise)]
-        if not names:
-            raise start.Problem("work/ holds no exercise yet: make start EXERCISE=01-attention")
+        names = start.to_check(options.exercise)
     except start.Problem as problem:
         print(problem, file=sys.stderr)
         return 2

@@ -6,10 +6,9 @@ newer one is put beside the learner's copy, under another name, when it is asked
 (``make start EXERCISE=05-rope NEW=1``). ``make lab`` puts copies of the chapters there too; of
 those it renews what the learner did not change.
 
-Runs on a bare Python 3.11 with the standard library alone: ``python3.11 tools/start.py 05-rope``.
+Runs on a bare Python 3.11 with the standard library alone:
+``python3.11 tools/run.py tools.start 05-rope``.
 """
-
-from __future__ import annotations  # an old Python gets as far as the message that it is old
 
 import argparse
 import hashlib
@@ -25,10 +24,6 @@ EXERCISES = ROOT / "exercises"
 BOOK = ROOT / "book"
 WORK = ROOT / "work"
 NOTE = "attention-position-cache"  # the key of our note in a copy's metadata
-OLD = (
-    "Python 3.11 or newer is needed, this is {}: install it, or say "
-    "`make PYTHON=/path/to/python3.11 ...`"
-)
 
 
 class Problem(Exception):
@@ -69,6 +64,23 @@ def mine(slug: str) -> Path:
 def started() -> list[str]:
     """The exercises of which the learner has a copy."""
     return [slug for slug in slugs() if os.path.lexists(mine(slug))]
+
+
+def to_check(name: str | None = None) -> list[str]:
+    """The exercises that ``make check`` runs: the one that is named, or all that were started.
+
+    Raises:
+        Problem: if there is no such exercise, or no copy of it.
+    """
+    if not name:
+        if found := started():
+            return found
+        raise Problem("work/ holds no exercise yet: make start EXERCISE=01-attention")
+    slug = find(name)
+    if not mine(slug).is_file():
+        where = mine(slug).relative_to(WORK.parent)
+        raise Problem(f"{where} is not there yet: make start EXERCISE={slug}")
+    return [slug]
 
 
 def fingerprint(notebook: dict) -> str:
@@ -223,9 +235,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("exercise", nargs="?", default="", help="such as 05-rope, or 05 in short")
     parser.add_argument("--new", action="store_true", help="put a newer release beside your copy")
     options = parser.parse_args(arguments)
-    if sys.version_info < (3, 11):  # noqa: UP036 - run by whatever python3 there is
-        print(OLD.format(sys.version.split()[0]), file=sys.stderr)
-        return 2
     try:
         print(start(find(options.exercise), options.new))
     except Problem as problem:

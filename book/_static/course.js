@@ -46,7 +46,74 @@ window.addEventListener("beforeprint", () => {
 window.addEventListener("afterprint", () => {
   document.documentElement.dataset.theme = document.documentElement.dataset.before;
 });
+// The contents beside the text mark the section that is being read: the last one whose heading is above a
+// line in the upper part of the window. They follow every scroll and every change of the layout.
+function followReader(contents) {
+  const entries = [...contents.querySelectorAll("a")].flatMap((link) => {
+    const section = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    return section ? [{ link, heading: section.querySelector("h1, h2, h3, h4") ?? section }] : [];
+  });
+  let marked;
+  const mark = () => {
+    const top = ({ heading }) => heading.getBoundingClientRect().top;
+    let current = entries.findLast((entry) => top(entry) < 0.3 * innerHeight);
+    if (innerHeight + scrollY >= document.documentElement.scrollHeight - 2) {
+      // At the end of the page the last sections cannot come further up: the one that was chosen, or the last.
+      const inView = entries.filter((entry) => top(entry) < innerHeight);
+      const chosen = inView.find(({ link }) => link.hash === location.hash);
+      current = chosen ?? (scrollY > 0 ? inView.at(-1) : undefined) ?? current;
+    }
+    if (current?.link === marked) return;
+    marked = current?.link;
+    for (const { link } of entries) {
+      link.classList.toggle("active", link === marked);
+      if (link === marked) link.setAttribute("aria-current", "location");
+      else link.removeAttribute("aria-current");
+    }
+    for (const item of contents.querySelectorAll(".toc-entry")) {
+      item.classList.toggle("active", item.contains(marked ?? null));
+    }
+    reveal();
+  };
+  // The list may be longer than the window, and scrolls in itself.
+  const reveal = () => {
+    const frame = contents.closest(".bd-sidebar-secondary, dialog");
+    if (!frame || !marked) return;
+    const [outer, inner] = [frame, marked].map((node) => node.getBoundingClientRect());
+    if (inner.top < outer.top) frame.scrollTop -= outer.top - inner.top + 40;
+    if (inner.bottom > outer.bottom) frame.scrollTop += inner.bottom - outer.bottom + 40;
+  };
+  let waiting = false;
+  const soon = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      mark();
+    });
+  };
+  for (const event of ["scroll", "resize", "hashchange"]) addEventListener(event, soon, { passive: true });
+  new ResizeObserver(soon).observe(document.body);
+  // On a narrow window they are in a drawer over the text, which closes once a section is chosen.
+  document.querySelector(".secondary-toggle")?.addEventListener("click", () => requestAnimationFrame(reveal));
+  contents.addEventListener("click", (event) => {
+    const drawer = contents.closest("dialog[open]");
+    const chosen = entries.find(({ link }) => link.contains(event.target));
+    if (!drawer || !chosen) return;
+    drawer.addEventListener(
+      "close",
+      () => {
+        chosen.heading.tabIndex = -1; // here the keyboard goes on, not at the button of the drawer
+        chosen.heading.focus({ preventScroll: true });
+      },
+      { once: true },
+    );
+    drawer.close();
+  });
+}
 window.addEventListener("load", () => {
+  const contents = document.getElementById("on-this-page");
+  if (contents) followReader(contents);
   // A formula wider than its place scrolls inside itself. Then the keyboard must be able to reach it.
   const reachable = () => {
     for (const formula of document.querySelectorAll('mjx-container[display="true"]')) {
@@ -57,6 +124,9 @@ window.addEventListener("load", () => {
       }
     }
   };
+  // "Back to top" floats over the text. The bar above the text stays in view and has room for it.
+  const toTop = document.getElementById("pst-back-to-top");
+  if (toTop) document.querySelector(".header-article-items__start > *")?.append(toTop);
   // The arrow on a button that folds an answer away says nothing that the button does not say.
   for (const arrow of document.querySelectorAll(".toggle-button svg")) {
     arrow.setAttribute("aria-hidden", "true");

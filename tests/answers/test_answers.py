@@ -9,7 +9,8 @@ from nbgrader.utils import determine_grade
 from tools import answers, exercises, kill_matrix
 
 SLUGS = exercises.slugs()
-ENTRIES = [(slug, entry) for slug in SLUGS for entry in kill_matrix.entries(slug)]
+BANKS = {slug: kill_matrix.entries(slug) for slug in SLUGS}
+ENTRIES = [(slug, entry) for slug, bank in BANKS.items() for entry in bank]
 ACROSS = pytest.mark.parametrize("slug", SLUGS)
 
 
@@ -17,7 +18,7 @@ class Outcomes(dict):
     """Every answer of a bank, scored once, when a test first asks for the bank."""
 
     def __missing__(self, slug):
-        bank = kill_matrix.entries(slug)
+        bank = BANKS[slug]
         self[slug] = dict(zip(bank, answers.score(slug, bank.values()), strict=True))
         print(kill_matrix.table(slug, self[slug]))
         return self[slug]
@@ -35,7 +36,7 @@ def outcomes():
 @pytest.mark.parametrize(("slug", "entry"), ENTRIES)
 def test_each_answer_loses_what_its_header_says_and_nothing_else(outcomes, slug, entry):
     points = answers.graded(answers.notebook(slug))
-    answer = kill_matrix.entries(slug)[entry]
+    answer = BANKS[slug][entry]
     assert answer.loses <= points.keys()
     assert not kill_matrix.surprises(answer, outcomes[slug][entry], points)
 
@@ -118,6 +119,13 @@ def test_cells_are_scored_by_the_rule_of_nbgrader():
     assert dict(zip(RULE, found, strict=True)) == RULE
 
 
+def test_an_answer_that_ends_its_process_is_told():
+    meta = {"nbgrader": {"locked": True}}
+    cell = nbformat.v4.new_code_cell("import os\nos._exit(7)", metadata=meta, id="ends")
+    with pytest.raises(RuntimeError, match=f"ended with status {7 << 8}"):
+        list(answers.score_notebooks([nbformat.v4.new_notebook(cells=[cell])]))
+
+
 @pytest.mark.parametrize(
     "slug",
     [
@@ -140,7 +148,7 @@ def test_a_real_kernel_gives_the_same_points_to_every_tenth_answer(outcomes, slu
 
 
 def same_in_a_kernel(outcomes, slug, entry):
-    book = answers.put_in(kill_matrix.entries(slug)[entry], slug)
+    book = answers.put_in(BANKS[slug][entry], slug)
     NotebookClient(book, timeout=120, allow_errors=True, kernel_name="python3").execute()
     names = answers.graded(book)
     scores = {cell.id: determine_grade(cell)[0] for cell in book.cells if cell.id in names}
@@ -152,7 +160,7 @@ def same_in_a_kernel(outcomes, slug, entry):
 @ACROSS
 def test_no_verdict_depends_on_the_random_numbers(slug, salt):
     points = answers.graded(answers.notebook(slug))
-    bank = kill_matrix.entries(slug)
+    bank = BANKS[slug]
     scored = zip(bank.items(), answers.score(slug, bank.values(), salt=salt), strict=True)
     found = {
         entry: kill_matrix.surprises(answer, outcome, points) for (entry, answer), outcome in scored

@@ -51,6 +51,17 @@ def listed_pages() -> list[str]:
     return ["index", "search", toc["root"], *names, f"{REFERENCE}transformer"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two test processes share the pages: all that looks at one page runs where it is open."""
+    pages = set(listed_pages())
+    for item in items:
+        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        names = [value[0] if isinstance(value, tuple) else value for value in given]
+        page = (name for name in names if isinstance(name, str) and name in pages)
+        group = next(page, item.path.name)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 VIEWS = [("phone", "light"), ("laptop", "dark"), ("phone", "dark"), ("laptop", "light")]
 
 

@@ -4,8 +4,11 @@ import contextlib
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -20,6 +23,7 @@ from tests.browser import jupyter
 from tools import lab, start
 
 NAME = "small"
+WORKSPACES = lab.WORKSPACES  # before a fixture puts it elsewhere
 FIGURE = ("10-kv-cache", "play-steps")  # a chapter, and a figure near its top
 ANSWER = """def double(x):
     ### BEGIN SOLUTION
@@ -64,17 +68,23 @@ def course(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, folder in (("EXERCISES", "exercises"), ("BOOK", "book"), ("WORK", "work")):
             patch.setattr(start, name, root / folder)
+        patch.setattr(lab, "WORKSPACES", root / "workspaces")
         yield root
 
 
 @pytest.fixture(scope="module")
-def server(course, tmp_path_factory):
+def home(tmp_path_factory):
+    """The user's own folder for Jupyter."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def server(course, home):
     """JupyterLab as ``make lab EXERCISE=small`` starts it; its address and its token."""
 
     def command(options: list[str]) -> list[str]:
         return lab.command(start.WORK, lab.prepare(["--exercise", NAME, *options]))
 
-    home = tmp_path_factory.mktemp("home")
     with jupyter.running(command, "learner", home, start.ROOT) as found:
         yield found
 
@@ -199,6 +209,25 @@ def test_a_learner_sees_the_button_and_nothing_else_of_nbgrader(page):
     assert "Nbgrader" not in menus
 
 
+def test_the_tabs_of_another_course_are_not_opened(page, course, home):
+    """JupyterLab keeps its tabs for all folders together, unless it is told otherwise."""
+    kept = course / "workspaces" / "learner"
+    for _ in range(100):
+        if kept.is_dir() and any(kept.iterdir()):
+            break
+        page.wait_for_timeout(100)
+    assert f"{NAME}/{NAME}.ipynb" in "".join(path.read_text() for path in kept.iterdir())
+    assert not (home / "CONFIG" / "lab" / "workspaces").exists()
+
+
+@pytest.mark.parametrize(("set_to", "threads"), [(None, "1"), ("3", "3")])
+def test_kernels_get_one_thread_unless_the_user_says_otherwise(monkeypatch, set_to, threads):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if set_to:
+        monkeypatch.setenv("OMP_NUM_THREADS", set_to)
+    assert lab.environment("learner")["OMP_NUM_THREADS"] == threads
+
+
 def test_jupyterlab_asks_nobody_else(page, server):
     address, _ = server
     local = (address, address.replace("http", "ws", 1), "data:", "blob:")
@@ -224,6 +253,7 @@ def test_without_exercises_it_says_what_to_do(tmp_path, monkeypatch, capsys):
 @pytest.mark.usefixtures("course")
 def test_who_gets_what(monkeypatch, capsys, arguments, folder, settings):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "theirs")
+    monkeypatch.setattr(lab, "WORKSPACES", WORKSPACES)
     monkeypatch.chdir(start.ROOT)
     started = []
     monkeypatch.setattr(os, "execve", lambda *what: started.append(what))
@@ -237,7 +267,22 @@ def test_who_gets_what(monkeypatch, capsys, arguments, folder, settings):
     assert not {"--instructor", "--exercise", NAME} & set(command)
     ours = str(lab.SETTINGS / settings)
     assert environment["JUPYTER_CONFIG_PATH"] == f"{ours}{os.pathsep}theirs"
+    assert environment["JUPYTERLAB_WORKSPACES_DIR"] == str(start.ROOT / "_build/lab" / settings)
     assert ("Your folder is work/" in capsys.readouterr().out) == bool(folder)
+
+
+def test_ctrl_c_while_jupyterlab_starts_shows_no_traceback(course):
+    """It takes seconds to import, in which it does not yet ask whether it shall stop."""
+    command = lab.command(course, ["--no-browser", "--port=8970", "--allow-root"])
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        maps = Path(f"/proc/{process.pid}/maps")
+        while "_ssl" not in maps.read_text():  # in the midst of its imports
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "stopped\n"
+    assert process.returncode == 130
 
 
 @pytest.mark.usefixtures("course")

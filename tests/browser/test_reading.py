@@ -140,6 +140,119 @@ def test_the_search_box_opens_and_closes_by_keyboard(fresh, way):
     page.wait_for_url("**/search.html?q=rotary*")
 
 
+# --- where one is
+
+
+# The section that the contents mark, as the list shows it and as it is announced, and the one that
+# is being read: its heading is the last above a line in the upper part of the window.
+MARKED = """() => {
+    const links = [...document.querySelectorAll('nav.page-toc a')];
+    const heading = link => document.querySelector(`${link.hash} :is(h1, h2, h3)`);
+    return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done({
+        shown: links.filter(link => link.classList.contains('active')).map(link => link.hash),
+        announced: links.filter(link => link.ariaCurrent).map(link => link.hash),
+        entries: document.querySelectorAll('nav.page-toc li.active').length,
+        read: links.filter(link => heading(link).getBoundingClientRect().top < 0.3 * innerHeight)
+            .map(link => link.hash).slice(-1),
+        inside: links.filter(link => link.classList.contains('active')).every(link => {
+            const box = link.getBoundingClientRect();
+            return box.top >= 0 && box.bottom <= innerHeight;
+        }),
+    }))));
+}"""
+
+
+def test_the_contents_mark_the_section_that_is_read(visit):
+    """After jumps, as with the scrollbar: no heading passes the upper part of the window."""
+    page = visit("book/05-rope", *quick_view("book/05-rope")).look("laptop")
+    seen = set()
+    for share in (0, 0.5, 0.1, 0.85, 0.35, 0.7):
+        page.evaluate(f"scrollTo(0, {share} * document.documentElement.scrollHeight)")
+        found = page.evaluate(MARKED)
+        assert found["shown"] == found["announced"] == found["read"]
+        assert found["entries"] == len(found["shown"])
+        assert found["inside"]  # the list may be longer than the window
+        seen.update(found["shown"])
+    assert len(seen) == 5  # none at the top
+    # Text above that grows, as when formulas are typeset or an answer is unfolded.
+    page.evaluate("document.documentElement.style.overflowAnchor = 'none'")
+    page.evaluate("document.querySelector('article h1').style.paddingTop = '9000px'")
+    assert (moved := page.evaluate(MARKED))["shown"] == moved["read"] != found["read"]
+    page.evaluate("document.querySelector('article h1').style.paddingTop = ''")
+    # The last sections cannot come to the top of the window.
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    last = page.locator("nav.page-toc a").last.evaluate("link => link.hash")
+    assert page.evaluate(MARKED)["shown"] == [last]
+    page.evaluate("document.documentElement.style.overflowAnchor = ''")
+
+
+def test_the_drawer_of_contents_closes_over_the_section_that_was_chosen(visit):
+    page = visit("book/05-rope", *quick_view("book/05-rope")).look("phone")
+    drawer = page.locator("#pst-secondary-sidebar-modal")
+    page.evaluate("scrollTo(0, 0.6 * document.documentElement.scrollHeight)")
+    page.locator(".secondary-toggle").click()
+    assert (found := page.evaluate(MARKED))["shown"] == found["read"] != []
+    assert found["inside"]
+    drawer.get_by_role("link", name="Two layouts").click()
+    drawer.wait_for(state="hidden", timeout=5000)
+    heading = page.get_by_role("heading", name="Two layouts")
+    bar = page.locator(".bd-header-article")
+    assert box(bar)["bottom"] <= box(heading)["top"] < 200
+    page.keyboard.press("Tab")  # the keyboard goes on from there
+    ahead = "document.activeElement.getBoundingClientRect().top"
+    assert page.evaluate(ahead) >= box(heading)["top"]
+    assert page.evaluate("document.activeElement.closest('article') !== null")
+
+
+# --- what lies over something else
+
+
+def box(locator, inner: str = "") -> dict:
+    """Left, top, right and bottom; with ``inner``, of the part that the padding leaves for text."""
+    return locator.evaluate(
+        """(node, inner) => {
+            const {left, top, right, bottom} = node.getBoundingClientRect();
+            const padding = inner ? parseFloat(getComputedStyle(node).paddingLeft) : 0;
+            return {left: left + padding, top, right, bottom};
+        }""",
+        inner,
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["book/06-alibi", "search"])
+def test_the_magnifier_covers_no_letter(name, size, visit):
+    page = visit(name, *quick_view(name)).look(size)
+    form = page.locator("#pst-search-dialog form, main form.bd-search").last
+    page.keyboard.press("Control+k")
+    icon, text = box(form.locator(".fa-magnifying-glass")), box(form.locator("input"), "inner")
+    page.keyboard.press("Escape")
+    assert icon["right"] > icon["left"]  # it is shown
+    assert text["left"] >= icon["right"] + 4
+
+
+@pytest.mark.parametrize("width", [320, 390, 1100])
+def test_back_to_top_covers_nothing(width, visit):
+    """The theme shows it on windows below 1200 pixels, when the reader scrolls up."""
+    page = visit("book/06-alibi", *quick_view("book/06-alibi")).page
+    page.set_viewport_size({"width": width, "height": 700})
+    button, bar, *others = page.evaluate(
+        """() => {
+            const button = document.getElementById('pst-back-to-top');
+            button.style.display = 'block';
+            const bar = document.querySelector('.bd-header-article');
+            const others = [...bar.querySelectorAll('button')]
+                .filter(each => each !== button && each.checkVisibility());
+            return [button, bar, ...others].map(each => each.getBoundingClientRect().toJSON());
+        }"""
+    )
+    assert button["width"] > 20
+    assert bar["top"] <= button["top"] < button["bottom"] <= bar["bottom"]
+    assert len(others) >= 4
+    for other in others:
+        assert other["right"] <= button["left"] or button["right"] <= other["left"]
+
+
 # --- by ear
 
 
@@ -243,14 +356,6 @@ def _unloaded(page) -> list[str]:
     )
 
 
-def test_search_works_from_a_folder(browser, html):
-    context = browser.new_context(offline=True)
-    page = context.new_page()
-    page.goto(f"{(html / 'search.html').as_uri()}?q=rotary")
-    page.locator("#search-results li a").first.wait_for(timeout=10_000)
-    context.close()
-
-
 # --- weight
 
 
@@ -263,28 +368,6 @@ def test_a_chapter_is_light_on_the_wire(name, html):
     assert len(images) > 1
     weight = sum(len(gzip.compress(path.read_bytes())) for path in [page, *images])
     assert 0 < weight <= BUDGET
-
-
-# --- search
-
-
-@pytest.mark.parametrize(
-    ("asked", "chapter"),
-    [
-        ("KV cache", "10-kv-cache"),
-        ("rotary", "05-rope"),
-        ("why sqrt d_k", "01-attention"),
-        ("teacher forcing", "09-transformer"),
-    ],
-)
-def test_search_finds_the_chapter(asked, chapter, visit):
-    page = visit("search", *quick_view("search")).page
-    page.goto(page.url.split("?")[0] + "?q=" + asked.replace(" ", "+"))
-    page.get_by_text(re.compile("Search finished|did not match")).first.wait_for()
-    found = page.locator("#search-results > ul > li > a, #search-results ul.search > li > a")
-    pages = [urlsplit(each.evaluate("node => node.href")).path for each in found.all()[:12]]
-    different = list(dict.fromkeys(pages))
-    assert f"/book/{chapter}.html" in different[:3], different
 
 
 # --- the first page

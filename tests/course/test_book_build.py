@@ -220,6 +220,15 @@ def test_optional_packages_are_those_that_lib_looks_for():
 # --- executing
 
 
+def test_long_chapters_start_first(tiny, monkeypatch):
+    """At the end, one of them alone would leave the other core idle."""
+    assert set(book.LONGEST) <= {path.stem for path in book.chapters(book.ROOT)}
+    cache = book.get_cache(tiny.root / "_build" / ".jupyter_cache")
+    assert [each.name for each in book.stale(tiny.root, cache)] == ["one", "two"]
+    monkeypatch.setattr(book, "LONGEST", ("two",))
+    assert [each.name for each in book.stale(tiny.root, cache)] == ["two", "one"]
+
+
 def test_only_what_changed_runs_again(tiny):
     assert book.execute_chapters(tiny.root, 60)
     assert tiny.ran() == {"one": 1, "two": 1}

@@ -13,6 +13,7 @@ from tests.course.execution import (
     outcomes,
     perturbations,
     set_up_cells,
+    undisturbed,
     verdict,
 )
 
@@ -31,7 +32,7 @@ def test_each_claim_has_its_perturbation(chapter):
 
 @pytest.mark.parametrize("chapter", CLAIMING, ids=lambda chapter: chapter.slug)
 def test_checks_pass_with_nothing_but_the_set_up(chapter):
-    assert {cell: error for cell, error in outcomes(chapter).items() if error} == {}
+    assert {cell: error for cell, error in undisturbed(chapter).items() if error} == {}
 
 
 @pytest.mark.parametrize(("chapter", "claim"), EACH)
@@ -85,6 +86,13 @@ def test_replacement_and_patch_each_fail_their_own_check():
     assert verdict(TWO, "a", Perturbation("1 + 1 = 3", replace=("== 2", "== 3"))) == []
     assert verdict(TWO, "b", BROKEN_MASK) == []
     assert set(outcomes(TWO).values()) == {None}  # and afterwards all is as it was
+
+
+def test_a_check_that_fails_by_itself_fails_every_perturbation():
+    """Also under a replacement, which does not run the other cells again."""
+    broken = small(a="assert one + one == 2", b="assert one == 2")
+    (said,) = verdict(broken, "a", Perturbation("1 + 1 = 3", replace=("== 2", "== 3")))
+    assert "cell cell-b fails too (AssertionError()), only the check of a may" in said
 
 
 def test_perturbation_that_changes_nothing():

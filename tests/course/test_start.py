@@ -1,6 +1,5 @@
 """``make start`` and the copies of chapters: what is copied, and that nothing is overwritten."""
 
-import ast
 import json
 import os
 import subprocess
@@ -8,7 +7,7 @@ import sys
 
 import pytest
 
-from tools import env, start
+from tools import start
 
 NAME = "01-small"
 
@@ -191,32 +190,12 @@ def test_a_chapter_that_is_now_shown_otherwise_is_renewed_too():
     assert texts(copy) == ["my experiment"]
 
 
-@pytest.mark.parametrize("name", ["start", "env"])
-def test_an_old_python_is_told_so(name, monkeypatch, capsys):
-    """The Python of a Mac is 3.9: it must get as far as the sentence that says what to do."""
-    path = start.ROOT / "tools" / f"{name}.py"
-    tree = ast.parse(path.read_text(), feature_version=(3, 8))
-    imported = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    assert ("__future__", "annotations") in [(x.module, x.names[0].name) for x in imported]
-    monkeypatch.setattr(sys, "version_info", (3, 9, 6))
-    monkeypatch.setattr(sys, "version", "3.9.6 (default)")
-    monkeypatch.setattr(env, "make", lambda *_: pytest.fail("something was installed"))
-    module = {"start": start, "env": env}[name]
-    try:
-        assert module.main(["book"]) == 2
-        said = capsys.readouterr().err
-    except SystemExit as left:
-        said = left.code
-    assert "Python 3.11 or newer is needed, this is 3.9.6" in said
-    assert "make PYTHON=/path/to/python3.11" in said
-
-
 def test_git_ignores_the_folder_and_a_bare_python_makes_it(tmp_path):
     """``make start`` comes before any installation."""
     command = ["git", "check-ignore", "work", "work/05-rope/05-rope.ipynb"]
     assert subprocess.run(command, cwd=start.ROOT, capture_output=True).returncode == 0
     done = subprocess.run(
-        [sys.executable, "-I", "-S", start.ROOT / "tools" / "start.py", "nothing"],
+        [sys.executable, "-I", "-S", start.ROOT / "tools/run.py", "tools.start", "nothing"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -22,7 +22,7 @@ def test_make_help_lists_every_target():
 
 
 def test_every_stage_has_a_target_and_make_test_runs_them_all():
-    (recipe,) = re.findall(r"^test:.*\n\t@\$\(PY\) -m tools\.check (.*)$", MAKEFILE, re.MULTILINE)
+    (recipe,) = re.findall(r"^test:.*\n\t@\$\(RUN\) tools\.check (.*)$", MAKEFILE, re.MULTILINE)
     assert recipe.split() == list(check.STAGES)
     for name in check.STAGES:
         assert re.search(rf"^{name}:.*  ## ", MAKEFILE, re.MULTILINE), name
@@ -111,6 +111,17 @@ def test_a_changed_lock_file_makes_the_environment_stale(record, tmp_path, monke
     changed.write_text(env.LOCK.read_text() + "one-more==1.0\n")
     monkeypatch.setattr(env, "LOCK", changed)
     assert env.installed() == set()
+
+
+def test_nothing_waits_for_a_parser_that_no_schema_needs(tmp_path, monkeypatch):
+    folder = tmp_path / "lib" / "python3.11" / "site-packages"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(env, "VENV", tmp_path)
+    env.shorten()
+    (path,) = folder.iterdir()
+    assert path.suffix == ".pth"  # whose lines with an import Python runs when it starts
+    code = f"{path.read_text()}import jsonschema\nassert sys.modules['rfc3987_syntax'] is None"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_half_made_environment_counts_as_none(record):

@@ -55,6 +55,13 @@ PERTURBATIONS = {
         "the derivatives across two scores are forgotten",
         replace=("torch.diag(w) - torch.outer(w, w)", "torch.diag(w * (1 - w))"),
     ),
+    "eq-query-gradient": Perturbation(
+        "the scale is forgotten in the chain rule",
+        replace=("jacobian @ k / math.sqrt(d_k)", "jacobian @ k"),
+    ),
+    "eq-value-gradient": Perturbation(
+        "every value is said to learn equally", replace=("w[n] * torch.eye(d_v)", "torch.eye(d_v)")
+    ),
     "thm-saturation": Perturbation(
         "the gradient is said to go twice as fast",
         replace=("math.exp(-gap)", "math.exp(-2 * gap)"),

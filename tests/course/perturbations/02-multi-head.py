@@ -97,6 +97,17 @@ def with_positions(encoder: type) -> Callable:
     return make_wrongly
 
 
+def numbers_from_the_text(position: type) -> type:
+    """Let the numbers that T5 adds to the scores depend on the tokens, later ones too."""
+
+    class FromText(position):
+        def bias(self, q, k, prepared):
+            added = super().bias(q, k, prepared)
+            return added * k.square().mean()
+
+    return FromText
+
+
 MODULE = "lib.attention.MultiHeadAttention"
 CAUSAL = "lib.attention.causal_mask"
 
@@ -131,6 +142,10 @@ PERTURBATIONS = {
     "prp-padding": Perturbation("the padding mask is dropped", patch={MODULE: unpadded}),
     "thm-prefix": Perturbation("a causal mask one ahead", patch={CAUSAL: one_ahead}),
     "prp-one-key": Perturbation("the asking token counts", patch={MODULE: asking_counts}),
+    "prp-three-uses": Perturbation(
+        "T5's numbers are computed from the text",
+        patch={"lib.position.T5Position": numbers_from_the_text},
+    ),
     "thm-equivariance": Perturbation("a numbered context", patch={MODULE: numbered_context}),
     "cor-encoder": Perturbation("positions", patch={"lib.transformer.Encoder": with_positions}),
     "prp-causal-order": Perturbation("two positions only", patch={CAUSAL: short_sighted}),

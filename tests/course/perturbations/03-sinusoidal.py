@@ -18,6 +18,16 @@ def table_from_one(scheme: type) -> type:
     return FromOne
 
 
+def keys_alone(scheme: type) -> type:
+    """Turn the keys and leave the queries."""
+
+    class KeysAlone(scheme):
+        def transform(self, q, k, prepared):
+            return q, super().transform(q, k, prepared)[1]
+
+    return KeysAlone
+
+
 def cosine_with_its_own_exponent(encode: Callable) -> Callable:
     """Give component 2i + 1 the exponent (2i + 1)/d in place of 2i/d."""
 
@@ -50,6 +60,9 @@ PERTURBATIONS = {
     ),
     "prp-sum": Perturbation(
         "positions counted from 1", patch={"lib.position.LearnedPosition": table_from_one}
+    ),
+    "eq-position-functions": Perturbation(
+        "only the keys are turned", patch={"lib.position.RotaryPosition": keys_alone}
     ),
     "thm-circles": Perturbation(
         "the pair that should shrink only turns",
@@ -90,12 +103,16 @@ PERTURBATIONS = {
         "blocks that reflect",
         replace=("[[x, y], [-y, x]]", "[[x, y], [y, -x]]"),
     ),
+    "cor-one-head": Perturbation(
+        "a block of one pair is said to cost one dimension, and not two",
+        replace=("at_most = d_k // 2", "at_most = d_k"),
+    ),
     "thm-never": Perturbation(
         "frequencies in turns per token, so that pair 0 makes whole turns",
         replace=("in frequencies(64).tolist()", "in (2 * math.pi * frequencies(64)).tolist()"),
     ),
     "prp-path": Perturbation(
-        "the bound falls twice as fast",
-        replace=("norm <= 0.9**steps", "norm <= 0.9 ** (3 * steps)"),
+        "one factor more than there are steps",
+        replace=("bound = 0.9**steps", "bound = 0.9 ** (steps + 1)"),
     ),
 }

@@ -78,8 +78,7 @@ def inverted(make: Callable) -> Callable:
 PERTURBATIONS = {
     "eq-complex-dot": Perturbation("the conjugate is forgotten", replace=("z.conj() * w", "z * w")),
     "thm-rope-plane": Perturbation(
-        "the angle grows like the square of the position",
-        replace=("return z * cmath.exp(0.3j * m)", "return z * cmath.exp(0.3j * m * m)"),
+        "mirror images are not excluded", replace=("fits & ~mirrored.any(dim=1)", "fits")
     ),
     "thm-rope-power": Perturbation(
         "a matrix that is not orthogonal",

@@ -133,4 +133,10 @@ PERTURBATIONS = {
         "the window is 1/slope for every share",
         replace=("(math.log(1 / epsilon) + 2 * size) / slope", "1 / slope"),
     ),
+    "prp-alibi-depth": Perturbation(
+        "one layer, whatever their number", replace=("row = row @ matrix", "row = matrix[-1]")
+    ),
+    "obs-alibi-past": Perturbation(
+        "T5 for ALiBi", replace=('"alibi", "distant_share"', '"t5", "distant_share"')
+    ),
 }

@@ -102,7 +102,7 @@ PERTURBATIONS = {
         "who meets them later breaks earlier",
         replace=("new_at[one] < new_at[other]", "new_at[one] > new_at[other]"),
     ),
-    "obs-hold": Perturbation("T5 for ALiBi", replace=('["alibi", "transformer-xl"]', '["t5"]')),
+    "obs-hold": Perturbation("half of the tolerance", replace=("[0.3, 0.08]", "[0.3, 0.05]")),
     "obs-uses": Perturbation(
         "against the first block, with hardly any context",
         replace=(
@@ -110,7 +110,13 @@ PERTURBATIONS = {
             "measured(scheme)[:, last + 1 :] - measured(scheme)[:, :1] > -3 * errors",
         ),
     ),
-    "obs-far": Perturbation("T5 for ALiBi", replace=('== "alibi"', '== "t5"')),
+    "obs-level": Perturbation(
+        "the sinusoids for RoPE", replace=('measured("rope")', 'measured("sinusoidal")')
+    ),
+    "obs-far": Perturbation(
+        "heads that ignore the content",
+        replace=('attended("alibi", "distant_entropy")', "entropy.expand(3, 2, 4)"),
+    ),
     "obs-flat": Perturbation(
         "linear biases for Shaw's", replace=('"t5", "shaw"]', '"t5", "alibi"]')
     ),

@@ -108,6 +108,10 @@ PERTURBATIONS = {
     "eq-rms-norm": Perturbation(
         "the mean is taken out first", patch={"lib.norms.rms_norm": centred}
     ),
+    "prp-one-pass": Perturbation(
+        "both factors from the old mean",
+        replace=("away * (feature - mean)", "away * away"),
+    ),
     "prp-rms-centred": Perturbation(
         "the mean is not taken out", replace=("by_rms(x @ centre)", "by_rms(x)")
     ),

@@ -200,8 +200,8 @@ PERTURBATIONS = {
         "the values are forgotten", patch={"lib.kv_cache.kv_cache_bytes": values_forgotten}
     ),
     "prp-intensity": Perturbation(
-        "each query head is said to have its own keys",
-        replace=("2 * texts * d * t / group", "2 * texts * d * t"),
+        "each query head has keys and values of its own",
+        replace=("n_kv = d // d_k // group\n", "n_kv = d // d_k\n    group = 1\n"),
     ),
     "prp-roofline": Perturbation(
         "the two times are added",

@@ -177,6 +177,9 @@ PERTURBATIONS = {
     "thm-rank-floor": Perturbation(
         "singular values counted from 1", replace=("sigma[rank]  #", "sigma[rank - 1]  #")
     ),
+    "prp-typical-rank": Perturbation(
+        "values of variance 1", replace=(".square().sum() / (3 * n)", ".square().sum() / n")
+    ),
     "thm-peaked": Perturbation(
         "the other keys are said to take nothing away",
         replace=("error >= 1 - 2 * eps", "error >= 1 - eps / 2"),

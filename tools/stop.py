@@ -1,0 +1,148 @@
+"""Run a command so that Ctrl-C ends it, and all it started, with one line and no traceback.
+
+Ctrl-C sends SIGINT to the commands in the terminal, ``kill`` and a time limit send SIGTERM, a
+closed terminal sends SIGHUP. All three become a KeyboardInterrupt in the command, which has a few
+seconds to release what it holds. Whatever it started that is still there is then ended too:
+kernels, for example, are in sessions of their own, where no Ctrl-C reaches them. The exit status
+is 128 plus the signal's number, as shells have it: 130 for Ctrl-C.
+
+Only the standard library is needed: this is used before anything is installed.
+"""
+
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+GRACE = 3.0  # seconds that an interrupted command has for itself
+UNHURRIED = {"grading"}  # has a report to write when it is interrupted
+PATIENCE = 1.0  # seconds between asking a process to end and ending it
+PROC = Path("/proc")
+
+
+def run(module: str, arguments: list[str]) -> int:
+    """Run a module as ``python -m`` does; return 0, or leave by the exit that it chose.
+
+    Args:
+        module: such as ``tools.book``.
+        arguments: what it finds in ``sys.argv``.
+    """
+    received: list[int] = []
+    started: dict[int, str] = {}
+    me = os.getpid()
+
+    def give_up() -> None:
+        if threading.current_thread() is threading.main_thread():  # the others may not
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+        end({**started, **descendants(me)})
+        print("\nstopped" if sys.stderr.isatty() else "stopped", file=sys.stderr)
+        leave(128 + received[0])
+
+    timer = threading.Timer(GRACE, give_up)
+    timer.daemon = True
+
+    def on_signal(number, _):
+        if os.getpid() != me:  # a fork of this process, which nobody waits for any more
+            os._exit(128 + number)
+        if not received:
+            received.append(number)
+            started.update(descendants(me))  # now: whose parent ends is nobody's child
+            if module not in UNHURRIED:
+                timer.start()
+        raise KeyboardInterrupt
+
+    for number in SIGNALS:
+        # A command started in the background, or under nohup, ignores some, and goes on to.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, on_signal)
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return 0
+    except SystemExit:
+        timer.cancel()
+        if received:  # it has reported that itself
+            end({**started, **descendants(me)})
+        raise
+    except BaseException:  # an interrupted call may raise an exception of its own
+        timer.cancel()
+        if not received:
+            raise
+        give_up()
+
+
+def leave(status: int) -> None:
+    """End this process at once: nothing that it registered for its exit can fail any more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # who read it is gone
+            pass
+    os._exit(status)
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """All processes: the parent's id of each, and when it started, since ids are used again."""
+    found = {}
+    if (PROC / "self" / "stat").is_file():
+        for path in PROC.iterdir():
+            if path.name.isdigit():
+                try:
+                    # The name, in parentheses, may hold spaces and parentheses.
+                    fields = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                except OSError:  # it has ended
+                    continue
+                if fields[0] != "Z":
+                    found[int(path.name)] = (int(fields[1]), fields[19])
+        return found
+    command = ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="]
+    for line in subprocess.run(command, capture_output=True, text=True).stdout.splitlines():
+        process, parent, state, began = line.split(maxsplit=3)
+        if not state.startswith("Z"):
+            found[int(process)] = (int(parent), began)
+    return found
+
+
+def descendants(root: int) -> dict[int, str]:
+    """The children of a process, their children and so on, each with when it started."""
+    every = processes()
+    found: dict[int, str] = {}
+    parents = {root}
+    while parents:
+        children = {each for each, (parent, _) in every.items() if parent in parents}
+        parents = children - found.keys()
+        found.update((each, every[each][1]) for each in parents)
+    return found
+
+
+def end(started: dict[int, str]) -> None:
+    """Ask processes to end, and end those that do not.
+
+    Args:
+        started: their ids, each with when it started.
+    """
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in alive(started):
+            try:
+                os.kill(process, number)
+            except OSError:  # it has ended, or is another user's
+                pass
+        deadline = time.monotonic() + PATIENCE
+        while alive(started):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        else:
+            return
+
+
+def alive(started: dict[int, str]) -> list[int]:
+    """Which of these processes are still there."""
+    every = processes()
+    return [each for each, began in started.items() if each in every and every[each][1] == began]
