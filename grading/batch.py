@@ -239,7 +239,7 @@ class Batch:
                 unchanged
                 and not self.options.force
                 and before.status != RETRY
-                and self.book.stands(learner)
+                and self.book.has_results(learner)
             ):
                 self.show.line(shown, f"unchanged ({before.status})")
                 return None

@@ -47,7 +47,7 @@ class Book:
         folder = self.course.folder(step, learner, self.assignment)
         return folder / f"{self.assignment}.{suffix}"
 
-    def stands(self, learner: str) -> bool:
+    def has_results(self, learner: str) -> bool:
         """Whether what a record speaks of is there: the scores, the graded copy and the page."""
         with self._transaction():
             known = self._find(learner) is not None
