@@ -315,17 +315,35 @@ def settings_key(root: Path) -> str:
     return digest.hexdigest()
 
 
+def content_key(root: Path) -> str:
+    """A hash of all that stands on a page: texts, `lib`'s docstrings, outputs, what is offered."""
+    digest = hashlib.sha256()
+    for folder in ("book", "lib", RESULTS, "exercises"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    outputs = get_cache(root / "_build" / ".jupyter_cache").list_cache_records()
+    digest.update(repr(sorted((each.hashkey, str(each.created)) for each in outputs)).encode())
+    return digest.hexdigest()
+
+
 def state(root: Path) -> dict[str, object]:
-    """What a warm build relies on: the settings, and the pages read under them."""
+    """What a build relies on: settings, what Sphinx read under them, the pages that there are."""
     pickle = root / "_build" / ".doctrees" / "environment.pickle"
     return {
         "settings": settings_key(root),
         "read": pickle.stat().st_mtime_ns if pickle.is_file() else None,
+        "pages": len(list((root / "_build" / "html").rglob("*.html"))),
     }
 
 
 def build_pages(root: Path, last: dict | None) -> bool:
-    """Run Jupyter Book with every warning an error; False if there was one."""
+    """Run Jupyter Book with every warning an error; False if there was one.
+
+    Args:
+        root: the folder with ``_config.yml``.
+        last: the :func:`state` after the last successful build, ``None`` if there is none.
+    """
     start = time.monotonic()
     build = root / "_build"
     warm = last is not None and last == state(root)
@@ -376,10 +394,13 @@ def build(root: Path) -> bool:
         if not execute_chapters(root, limit):
             return False
         take_away.prepare(root)  # pages link to what is there
-        if not build_pages(root, last):
+        content = content_key(root)  # what changes from here on is for the next build
+        if last == {"state": state(root), "content": content}:
+            say("build: nothing changed")
+        elif not build_pages(root, last and last.get("state")):
             return False
         take_away.place(root)
-        success.write_text(json.dumps(state(root)))
+        success.write_text(json.dumps({"state": state(root), "content": content}))
     say(f"ready in {time.monotonic() - start:.1f} s: _build/html/index.html")
     return True
 

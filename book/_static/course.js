@@ -111,7 +111,67 @@ function followReader(contents) {
     drawer.close();
   });
 }
+// What the glossary says of a term, beside its link: under the mouse and with the keyboard's focus. The box
+// stays while the mouse is on it, and Escape closes it. A finger follows the link.
+function explainTerms(links) {
+  const tip = document.createElement("div");
+  tip.className = "term-tip";
+  tip.id = "term-tip";
+  tip.role = "tooltip";
+  tip.hidden = true;
+  document.querySelector("main").append(tip);
+  const definitions = new Map();
+  for (const link of links) {
+    definitions.set(link, link.title);
+    link.removeAttribute("title"); // the browser would show it too
+  }
+  let shown;
+  let leaving;
+  const hide = () => {
+    clearTimeout(leaving);
+    shown?.removeAttribute("aria-describedby");
+    shown = undefined;
+    tip.hidden = true;
+  };
+  const place = () => {
+    const line = shown.getClientRects()[0]; // a link may stand on two lines
+    const { width, height } = tip.getBoundingClientRect();
+    const below = line.bottom + height + 12 < innerHeight;
+    const left = Math.max(16, Math.min(line.left, document.documentElement.clientWidth - width - 16));
+    const from = tip.offsetParent.getBoundingClientRect();
+    tip.style.left = `${left - from.left}px`;
+    tip.style.top = `${(below ? line.bottom + 6 : line.top - height - 6) - from.top}px`;
+  };
+  const show = async (link) => {
+    clearTimeout(leaving);
+    if (link === shown) return;
+    hide();
+    shown = link;
+    tip.textContent = definitions.get(link);
+    link.setAttribute("aria-describedby", tip.id);
+    tip.hidden = false;
+    place();
+    if (tip.textContent.includes("\\(") && window.MathJax?.typesetPromise) {
+      await MathJax.typesetPromise([tip]);
+      if (shown === link) place();
+    }
+  };
+  const leave = () => {
+    leaving = setTimeout(hide, 200); // time to move the mouse into the box
+  };
+  for (const link of links) {
+    link.addEventListener("pointerenter", ({ pointerType }) => pointerType === "mouse" && show(link));
+    link.addEventListener("pointerleave", leave);
+    link.addEventListener("focus", () => link.matches(":focus-visible") && show(link));
+    link.addEventListener("blur", hide);
+  }
+  tip.addEventListener("pointerenter", () => clearTimeout(leaving));
+  tip.addEventListener("pointerleave", leave);
+  addEventListener("keydown", ({ key }) => key === "Escape" && hide());
+}
 window.addEventListener("load", () => {
+  const terms = document.querySelectorAll("a.term");
+  if (terms.length) explainTerms(terms);
   const contents = document.getElementById("on-this-page");
   if (contents) followReader(contents);
   // A formula wider than its place scrolls inside itself. Then the keyboard must be able to reach it.

@@ -342,6 +342,37 @@ def test_new_outputs_reach_a_page_whose_source_did_not_change(tiny, capfd):
     assert "build: the pages that changed" in said
     assert "reading sources... [100%] book/one" in said
     assert "book/two" not in said
+    # And once more, when nothing changed: Sphinx is not even started, unless a page is gone.
+    page = tiny.root / "_build" / "html" / "book" / "two.html"
+    for text, there in (("build: nothing changed", True), ("build: all pages", False)):
+        if not there:
+            page.unlink()
+        assert book.main(["--root", str(tiny.root)]) == 0
+        assert text in capfd.readouterr().out
+        assert page.is_file()
+
+
+def test_the_content_of_pages_has_a_key(tiny):
+    keys = [book.content_key(tiny.root), book.content_key(tiny.root)]
+    assert len(set(keys)) == 1
+    for name, text in {
+        "book/index.md": "# Tinier\n",
+        "lib/other.py": "'''A docstring, which the reference shows.'''\n",
+        "benchmarks/results/run.json": "{}",
+        "exercises/one/one.ipynb": "{}",
+    }.items():
+        tiny.write(name, text)
+        keys.append(book.content_key(tiny.root))
+    assert len(set(keys)) == 5
+
+
+def test_other_outputs_of_the_same_text_have_another_key(tiny):
+    assert book.execute_chapters(tiny.root, 60)
+    before = book.content_key(tiny.root)
+    tiny.write("requirements.lock", "torch==2\n")  # is no part of it, and makes both run again
+    assert book.execute_chapters(tiny.root, 60)
+    assert tiny.ran() == {"one": 2, "two": 2}
+    assert book.content_key(tiny.root) != before
 
 
 def test_a_warning_fails_every_build_until_it_is_mended(tiny, capfd):
@@ -376,6 +407,7 @@ def test_what_shapes_every_page_builds_every_page(tiny, capfd):
     assert book.main(["--root", str(tiny.root)]) == 0
     assert not (tiny.root / "_build/html/book/two.html").exists()
     assert tiny.ran() == {"one": 1, "two": 1}
+    tiny.write("book/index.md", "# Tiny\n\nMore.\n")
     capfd.readouterr()
     assert book.main(["--root", str(tiny.root)]) == 0
     assert "build: the pages that changed" in capfd.readouterr().out
