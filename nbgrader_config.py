@@ -19,27 +19,12 @@ c.CourseDirectory.release_directory = "exercises"
 # A .md or .py beside the source would be copied into the release as it is, solutions and all.
 c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.md", "*.py"]
 
-# Plug-ins of this course, in nbgrader's own lists, so that its commands and the formgrader use them
-# too. They replace DeduplicateIds, Execute, SaveAutoGrades; see grading/README.md.
+# Plug-ins of this course (grading/README.md). `nbgrader autograde` and the formgrader grade as
+# `make grade` does: the last lines of this file see to that. Were they missing, RunCells refuses.
 if (here := str(Path(__file__).resolve().parent)) not in sys.path:
     sys.path.append(here)
-c.Autograde.sanitize_preprocessors = [
-    "grading.sanitize.RebuildCells",
-    "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
-c.Autograde.autograde_preprocessors = [
-    "grading.execute.RunCells",
-    "grading.execute.KeepVerdict",
-    "nbgrader.preprocessors.IgnorePattern",
-    "nbconvert.preprocessors.ClearMetadataPreprocessor",
-    "nbgrader.preprocessors.LimitOutput",
-    "grading.execute.SaveScores",
-    "nbgrader.preprocessors.AssignLatePenalties",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
+c.Autograde.sanitize_preprocessors = ["grading.plugins.RunCells"]
+c.Autograde.autograde_preprocessors = ["grading.plugins.RunCells"]
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "grading.feedback.HideTests",
@@ -49,10 +34,10 @@ c.GenerateFeedback.exporter_class = "grading.feedback.FeedbackExporter"
 # Feedback shows a learner's cells: no script in them may run in the reader's browser.
 c.HTMLExporter.sanitize_html = True
 # Through an exchange (docs/hub.md), learners must be able to read what is returned to them.
-c.ExchangeFactory.release_feedback = "grading.exchange.ReleaseFeedback"
+c.ExchangeFactory.release_feedback = "grading.plugins.ReleaseFeedback"
 
-# `nbgrader autograde` and the formgrader read a file as `make grade` does, before nbgrader does.
+# Files are read, code is run and scores are written as by `make grade`.
 if os.name == "posix":
-    import grading.commands  # found through the path above
+    import grading.plugins  # found through the path above
 
-    grading.commands.install()
+    grading.plugins.install()

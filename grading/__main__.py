@@ -8,9 +8,10 @@ from pathlib import Path
 
 from sqlalchemy.exc import SAWarning
 
-from grading import sandbox
-from grading.batch import How, grade_all
+from grading.batch import Options, grade_all
 from grading.course import Course, Refusal
+from grading.plugins import RunCells
+from grading.runner import sandbox
 
 UNSAFE = (
     "No sandbox: submitted code runs with your rights. It can read and change your files, the "
@@ -58,17 +59,19 @@ def main(arguments: list[str] | None = None) -> int:
         elif options.engine == "local":
             sandbox.check()
         course = Course.open(options.course)
-        how = How(
+        run = RunCells(config=course.config)
+        batch = Options(
             jobs=options.jobs,
             engine=options.engine,
             scheduler=options.scheduler,
             force=options.force,
             sandbox=not options.unsafe_no_sandbox,
             gpu=options.gpu,
+            limits=run.limits(),
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, about its own tables
-            done = grade_all(course, options.assignment, options.learner, how)
+            done = grade_all(course, options.assignment, options.learner, batch)
     except (Refusal, sandbox.NoSandbox) as refusal:
         print(f"refused: {refusal}", file=sys.stderr)
         return 2

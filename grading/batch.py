@@ -3,34 +3,47 @@
 import contextlib
 import fcntl
 import hashlib
+import hmac
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import nbformat
 from nbformat import NotebookNode
 from sqlalchemy.exc import SQLAlchemyError
 
-from grading import engine, faults, intake, record, report
+from grading import evaluate, report, storage, submission
 from grading.course import NAME, Course, Refusal, known, register
-from grading.execute import RunCells
-from grading.intake import Reject
-from grading.nursery import NurseryError
-from grading.record import GRADED, RETRY, ZERO, Record
-from grading.sanitize import put_back, rebuild
+from grading.evaluate import Outcome, Task
+from grading.gradebook import Book
+from grading.notebook import (
+    Reject,
+    Step,
+    answer_names,
+    defined_names,
+    graded_by_hand,
+    plan,
+    rebuild,
+)
+from grading.runner import pool
+from grading.runner.forkserver import ForkServerError
+from grading.runner.job import Cell, Job, Limits
+from grading.storage import GRADED, RETRY, ZERO, Record
+from grading.submission import Submission, printable
 
 MAX_FAULTS = 3  # submissions in a row that the machine keeps from being written down
 
 
 class Stopped(Exception):
-    """The machine lets nothing be written down any more; the message says what mends it."""
+    """The machine lets nothing be written down any more; the message says what to do."""
 
 
 @dataclass(frozen=True)
-class How:
+class Options:
     """How a batch is run.
 
     Attributes:
@@ -40,6 +53,7 @@ class How:
         force: grade also what has not changed since.
         sandbox: False: learners' code runs with the rights of whoever grades.
         gpu: let submissions use the GPU.
+        limits: what each submission may use.
     """
 
     jobs: int = 2
@@ -48,13 +62,14 @@ class How:
     force: bool = False
     sandbox: bool = True
     gpu: bool = False
+    limits: Limits = field(default_factory=Limits)
 
 
 def grade_all(
     course: Course,
     assignment: str,
     wanted: list[str] | None = None,
-    how: How | None = None,
+    options: Options | None = None,
     show: report.Progress | None = None,
 ) -> bool:
     """Grade an assignment's submissions and write the CSV and the JSON summary.
@@ -65,7 +80,7 @@ def grade_all(
         course: the course.
         assignment: which assignment.
         wanted: whose submissions; None for everybody's.
-        how: how to run it.
+        options: how to run it.
         show: who is told how it goes; the terminal by default.
 
     Returns:
@@ -75,57 +90,78 @@ def grade_all(
         Refusal: if there is no such assignment, submission or learner, another run is going on,
             the engine cannot be used, or what has to be written cannot be.
     """
-    how, show = how or How(), show or report.Progress()
+    options, show = options or Options(), show or report.Progress()
     known(course, assignment)
-    found = intake.learners(course.submitted, assignment)
-    chosen = _choose(course, assignment, found, wanted)
-    faults.check(course, assignment)
+    learners = submission.learners(course.submitted, assignment)
+    chosen = _choose(course, assignment, learners, wanted)
+    storage.check(course, assignment)
     with _alone(course.root / "progress" / ".lock"):
         try:
             source = register(course, assignment)
         except Refusal as refusal:
-            if said := faults.explain(refusal, course):
-                raise Refusal(said) from refusal
+            if reason := storage.explain(refusal, course):
+                raise Refusal(reason) from refusal
             raise
         start = time.monotonic()
-        batch = Batch(course, assignment, source, how, show)
+        batch = Batch(course, assignment, source, options, show)
         try:
-            with engine.executor(how.engine, how.jobs, how.scheduler) as pool:
-                batch.run(pool, chosen)
+            with (
+                Book.open(course, assignment) as book,
+                pool.executor(options.engine, options.jobs, options.scheduler) as workers,
+            ):
+                batch.run(workers, book, chosen)
         except KeyboardInterrupt:
             show.stopped()
-        except (Stopped, ValueError, OSError) as problem:
+        except (Stopped, ValueError, OSError, SQLAlchemyError) as problem:
+            reason = storage.explain(problem, course) or str(problem)
             if not batch.begun:
-                raise Refusal(faults.explain(problem, course) or str(problem)) from problem
+                raise Refusal(reason) from problem
             if isinstance(problem, ValueError):
                 raise
-            said = faults.explain(problem, course) or str(problem)
-            show.wrong(f"stopped: {said}. What was graded is kept.")
-        return _report(batch, found, chosen, time.monotonic() - start)
+            show.wrong(f"stopped: {reason}. What was graded is kept.")
+        return _report(batch, learners, chosen, time.monotonic() - start)
 
 
-def _report(batch: "Batch", found: list[str], chosen: list[str], seconds: float) -> bool:
+def _report(batch: "Batch", learners: list[str], chosen: list[str], seconds: float) -> bool:
     """Write the table, the CSV and the JSON; whether all that were chosen have their verdict."""
     course, assignment = batch.course, batch.assignment
     path = course.root / "reports" / f"grades-{assignment}.csv"
     try:
-        cells, table = report.rows(course, assignment, found, batch.unwritten)
+        cells, table = report.rows(course, assignment, learners, batch.unwritten)
         settled = {row["learner"] for row in table if row["status"] != RETRY}
         done = settled >= set(chosen)
         batch.show.table(table, chosen)
         counts = Counter(row["status"] for row in table)
-        told = {"assignment": assignment, "done": done, "sandbox": batch.how.sandbox}
-        told |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
-        told |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
-        told["spent"] = {name: round(value, 2) for name, value in batch.spent.items()}
+        summary = {"assignment": assignment, "done": done, "sandbox": batch.options.sandbox}
+        summary |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
+        summary |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
+        summary["spent"] = {name: round(value, 2) for name, value in batch.spent.items()}
         report.write_csv(path, cells, table)
-        report.write_json(path.with_suffix(".json"), told)
+        report.write_json(path.with_suffix(".json"), summary)
     except (OSError, SQLAlchemyError) as problem:
-        said = faults.explain(problem, course) or _explain(problem, course)
-        batch.show.wrong(f"{path.name} is not that of this run: {said}.")
+        batch.show.wrong(f"{path.name} is not that of this run: {_explain(problem, course)}.")
         return False
     batch.show.end(len(chosen), seconds, path)
     return done
+
+
+@dataclass
+class Entry:
+    """A submission on its way through a batch.
+
+    Attributes:
+        submission: what was handed in.
+        record: how it ends, as far as that is known.
+        key: of its verdict; empty if there is nothing to run.
+        cached: whether the verdict was there already.
+        begun: when its turn came.
+    """
+
+    submission: Submission
+    record: Record
+    key: str = ""
+    cached: bool = False
+    begun: float = field(default_factory=time.monotonic)
 
 
 class Batch:
@@ -135,7 +171,7 @@ class Batch:
         course: the course.
         assignment: which assignment.
         source: the instructor's notebook.
-        how: how to run it.
+        options: how to run it.
         show: who is told how it goes.
     """
 
@@ -144,46 +180,37 @@ class Batch:
         course: Course,
         assignment: str,
         source: NotebookNode,
-        how: How,
+        options: Options,
         show: report.Progress,
     ):
-        self.course, self.assignment, self.source, self.how = course, assignment, source, how
-        self.show = show
-        self.rules = course.fingerprint(assignment) + ("" if how.sandbox else " no sandbox")
-        self.secret = engine.course_secret(course.root)
-        self.runner = RunCells(config=course.config)
-        self.runner.sandbox = how.sandbox
-        self.runner.gpu = how.gpu
-        self.stored = engine.Verdicts(course.progress(assignment) / "verdicts")
+        self.course, self.assignment, self.source = course, assignment, source
+        self.options, self.show = options, show
+        self.rules = course.fingerprint(assignment) + ("" if options.sandbox else " no sandbox")
+        self.secret = storage.course_secret(course.root)
+        self.records = course.progress(assignment)
+        self.verdicts = storage.Verdicts(self.records / "verdicts")
         self.begun = False
         self.ran = 0
         self.spent: Counter[str] = Counter()  # seconds of this process, by what it does
         self.unwritten: dict[str, str] = {}  # of whom it could not be written down how it ended
         self._faults = 0  # of the machine, in a row
 
-    def run(self, pool: Executor, chosen: list[str]) -> None:
+    def run(self, workers: Executor, book: Book, chosen: list[str]) -> None:
         """Grade these learners' submissions, a few at a time, so that memory stays flat."""
-        waiting: dict[Future, tuple] = {}
+        self.book = book
+        waiting: dict[Future[Outcome], Entry] = {}
         self.show.begin(len(chosen))
         try:
             for learner in chosen:
-                begun = time.monotonic()
-                prepared = self._prepare(learner)
-                self.spent["prepare"] += time.monotonic() - begun
+                with self._clock("prepare"):
+                    entry = self._read(learner)
+                    future = self._submit(workers, entry) if entry else None
                 self.begun = True
-                if isinstance(prepared, str):
-                    self.show.line(_show(learner), prepared)
-                    continue
-                got, now, notebook, work = prepared
-                if work is None or self.stored.get(work["key"]) is not None:
-                    self._finish(got, now, notebook, work, None, begun)
-                    continue
-                try:
-                    future = pool.submit(engine.run, work)
-                except RuntimeError as problem:
-                    raise OSError(f"the engine takes no more work: {problem}") from problem
-                waiting[future] = (got, now, notebook, work, begun)
-                if len(waiting) >= 2 * max(self.how.jobs, 1) + 2:
+                if future is not None:
+                    waiting[future] = entry
+                elif entry is not None:
+                    self._finish(entry, None)
+                if len(waiting) >= 2 * self.options.jobs + 2:
                     self._collect(waiting)
             while waiting:
                 self._collect(waiting)
@@ -192,123 +219,199 @@ class Batch:
                 future.cancel()
             raise
 
-    def _collect(self, waiting: dict) -> None:
-        begun = time.monotonic()
-        done = wait(waiting, return_when=FIRST_COMPLETED).done
-        self.spent["wait"] += time.monotonic() - begun
-        for future in sorted(done, key=lambda future: waiting[future][0].learner):
-            got, now, notebook, work, begun = waiting.pop(future)
-            self._finish(got, now, notebook, work, future, begun)
-
-    def _prepare(self, learner: str) -> str | tuple:
-        """Read a submission and take its old score back; what is to be run of it.
-
-        Returns:
-            A word if there is nothing to run, or the submission, its record, its clean notebook
-            and its job (None if it can only get zero, or must be tried again).
-        """
+    def _read(self, learner: str) -> Entry | None:
+        """A submission, its earlier score withdrawn; None if there is nothing to do."""
+        shown = printable(learner)
         if not NAME.fullmatch(learner):
-            return "left out: rename the folder (letters, digits, and . @ - _ inside)"
-        course, assignment = self.course, self.assignment
-        folder = course.progress(assignment)
-        before = record.load(folder, learner)
-        got = intake.collect(course.folder("submitted", learner, assignment), learner, assignment)
-        fingerprint = hashlib.sha256(f"{self.rules} {got.digest}".encode()).hexdigest()
-        now = Record(learner, RETRY, "grading was interrupted", got.digest, fingerprint, 0.0)
+            reason = "left out: rename the folder (letters, digits, and . @ - _ inside)"
+            self.show.line(shown, reason)
+            return None
+        folder = self.course.folder("submitted", learner, self.assignment)
+        handed_in = submission.collect(folder, learner, self.assignment)
+        digest = handed_in.digest
+        fingerprint = hashlib.sha256(f"{self.rules} {digest}".encode()).hexdigest()
+        before = storage.load(self.records, learner)
+        record = Record(learner, RETRY, "grading was interrupted", digest, fingerprint, 0.0)
+        entry = Entry(handed_in, record)
         try:
+            unchanged = before is not None and before.fingerprint == fingerprint
             if (
-                not self.how.force
-                and before is not None
-                and before.fingerprint == fingerprint
+                unchanged
+                and not self.options.force
                 and before.status != RETRY
-                and record.stands(course, learner, assignment)
+                and self.book.has_results(learner)
             ):
-                return f"unchanged ({before.status})"
-            record.save(folder, now)
-            replaced = before is not None and before.submission != got.digest
-            record.void(course, learner, assignment, replaced=replaced)
-            if got.data is None:
-                raise Reject(got.problem)
-            notebook = rebuild(intake.parse(got.data), self.source)
-            put_back(notebook, self.source)
-            _, work = self.runner.job(notebook, self.source, self.rules, self.secret)
-            if self.how.force:
-                self.stored.drop(work["key"])
-            return got, now, notebook, work
+                self.show.line(shown, f"unchanged ({before.status})")
+                return None
+            storage.save(self.records, record)
+            replaced = before is not None and before.submission != digest
+            self.book.withdraw(learner, replaced=replaced)
+        except Exception as error:  # the next submission must not suffer for this one
+            entry.record = self._failed(record, error)
+        else:
+            entry.record = replace(record, reason="")
+        return entry
+
+    def _submit(self, workers: Executor, entry: Entry) -> Future[Outcome] | None:
+        """Have a submission evaluated; None if it is to be tried again anyway."""
+        if entry.record.reason:
+            return None
+        try:
+            work = self._task(entry)
         except Reject as reject:
-            return got, replace(now, status=ZERO, reason=str(reject)), None, None
-        except Exception as error:  # the next submission must not suffer for this one
-            return got, self._failed(now, error), None, None
+            entry.record = replace(entry.record, status=ZERO, reason=str(reject))
+            refusal = (self.assignment, str(reject), self.book.max_score, self.course.config)
+            work = None
+        except Exception as error:
+            entry.record = self._failed(entry.record, error)
+            return None
+        try:
+            if work is None:
+                return workers.submit(evaluate.refuse, *refusal)
+            return workers.submit(evaluate.evaluate, work)
+        except RuntimeError as problem:
+            raise OSError(f"the engine takes no more work: {problem}") from problem
 
-    def _failed(self, now: Record, error: Exception) -> Record:
-        """The record of a submission that has to be tried again."""
-        if faults.explain(error, self.course):
-            self._faults += 1
-        return replace(now, status=RETRY, reason=_explain(error, self.course))
+    def _task(self, entry: Entry) -> Task:
+        """What is to be done for a submission.
 
-    def _finish(self, got, now: Record, notebook, work, future: Future | None, begun: float):
+        Raises:
+            Reject: if it can only get zero.
+        """
+        notebook = rebuild(submission.cells(entry.submission), self.source)
+        steps = plan(notebook, self.source)
+        job = self._job(steps)
+        entry.key = hashlib.sha256(f"{self.rules} {job.to_json()}".encode()).hexdigest()
+        if self.options.force:
+            self.verdicts.drop(entry.key)
+        verdict = self.verdicts.get(entry.key)
+        entry.cached = verdict is not None
+        return Task(
+            learner=entry.submission.learner,
+            assignment=self.assignment,
+            notebook=nbformat.writes(notebook),
+            places=tuple(step.place for step in steps),
+            job=job,
+            verdict=verdict,
+            checksums=self.book.checksums,
+            max_score=self.book.max_score,
+            standing=self.book.standing(entry.submission),
+            config=self.course.config,
+        )
+
+    def _job(self, steps: list[Step]) -> Job:
+        """The run of a notebook; the tests' random draws follow from its code and the secret."""
+        cells = job_cells(steps)
+        text = repr([asdict(cell) for cell in cells]).encode()
+        return Job(
+            cells=cells,
+            names=tuple(answer_names(self.source)),
+            salt=hmac.new(self.secret, text, "sha256").hexdigest(),
+            limits=self.options.limits,
+            pictures=graded_by_hand(self.source),
+            sandboxed=self.options.sandbox,
+            gpu=self.options.gpu,
+        )
+
+    def _collect(self, waiting: dict[Future[Outcome], Entry]) -> None:
+        with self._clock("wait"):
+            done = wait(waiting, return_when=FIRST_COMPLETED).done
+        for future in sorted(done, key=lambda future: waiting[future].submission.learner):
+            self._finish(waiting.pop(future), future)
+
+    def _finish(self, entry: Entry, future: Future[Outcome] | None) -> None:
         """Write down how a submission ended, and say so."""
-        start = time.monotonic()
-        course, assignment, learner = self.course, self.assignment, got.learner
-        folder = course.progress(assignment)
-        try:
-            if now.status == ZERO:
-                record.zero(course, assignment, got, now.reason)
-            elif work is not None:
+        with self._clock("write"):
+            record = entry.record
+            try:
                 if future is not None:
-                    self.ran += 1
-                    self.stored.put(work["key"], future.result())
-                notes = self.stored.get(work["key"])["notes"]
-                record.grade(course, assignment, got, notebook, self.how)
-                marks = [] if self.how.sandbox else ["graded without a sandbox"]
-                reason = "; ".join([*filter(None, [got.note]), *marks, *notes])
-                now = replace(now, status=GRADED, reason=reason)
-        except Exception as error:  # the next submission must not suffer for this one
-            now = self._failed(now, error)
-        seconds = time.monotonic() - begun
-        word = f"{now.status}  {seconds:.1f} s"
-        try:
-            record.save(folder, replace(now, seconds=round(seconds, 2)))
-        except OSError as error:
-            now = self._failed(now, error)
-            self.unwritten[learner] = now.reason
-            word = f"{RETRY}: {now.reason}"
-            with contextlib.suppress(OSError):
-                record.forget(folder, learner)  # none is better than an old one
-        self.spent["write"] += time.monotonic() - start
-        self.show.line(_show(learner), word)
-        if now.status != RETRY:
+                    record = self._write(entry, future.result())
+            except Exception as error:  # the next submission must not suffer for this one
+                record = self._failed(record, error)
+            record = self._save(record, time.monotonic() - entry.begun)
+        if record.status != RETRY:
             self._faults = 0
         elif self._faults >= MAX_FAULTS:
-            raise Stopped(now.reason)
+            raise Stopped(record.reason)
+
+    def _write(self, entry: Entry, outcome: Outcome) -> Record:
+        """Write an outcome into the gradebook; the record to be saved after it."""
+        zero = entry.record.status == ZERO
+        if not zero and not entry.cached:
+            self.ran += 1
+            self.verdicts.put(entry.key, outcome.verdict)
+        self.book.write(entry.submission, outcome, zero=zero)
+        if zero:
+            return entry.record
+        marks = [] if self.options.sandbox else ["graded without a sandbox"]
+        notes = [*filter(None, [entry.submission.note]), *marks, *outcome.verdict.notes]
+        return replace(entry.record, status=GRADED, reason="; ".join(notes))
+
+    def _save(self, record: Record, seconds: float) -> Record:
+        """Save a record and show it; what cannot be saved is to be tried again."""
+        word = f"{record.status}  {seconds:.1f} s"
+        try:
+            storage.save(self.records, replace(record, seconds=round(seconds, 2)))
+        except OSError as error:
+            record = self._failed(record, error)
+            self.unwritten[record.learner] = record.reason
+            word = f"{RETRY}: {record.reason}"
+            with contextlib.suppress(OSError):
+                storage.forget(self.records, record.learner)  # none is better than an old one
+        self.show.line(printable(record.learner), word)
+        return record
+
+    def _failed(self, record: Record, error: Exception) -> Record:
+        """The record of a submission that has to be tried again."""
+        if storage.explain(error, self.course):
+            self._faults += 1
+        return replace(record, status=RETRY, reason=_explain(error, self.course))
+
+    @contextlib.contextmanager
+    def _clock(self, name: str) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self.spent[name] += time.monotonic() - start
+
+
+def job_cells(steps: list[Step]) -> tuple[Cell, ...]:
+    """A plan's cells in the runner's words."""
+    return tuple(
+        Cell(
+            step.source,
+            step.role,
+            tuple(defined_names(step.source)) if step.role == "given" else (),
+        )
+        for step in steps
+    )
 
 
 def _choose(
-    course: Course, assignment: str, found: list[str], wanted: list[str] | None
+    course: Course, assignment: str, learners: list[str], wanted: list[str] | None
 ) -> list[str]:
     where = f"{course.submitted.name}/<learner>/{assignment}/{assignment}.ipynb"
-    if not found:
-        held = sorted({path.name for path in course.submitted.glob("*/*") if path.is_dir()})
+    if not learners:
+        there = sorted({path.name for path in course.submitted.glob("*/*") if path.is_dir()})
         raise Refusal(
             f"nobody handed in {assignment!r}: there is no {where}; "
-            f"{course.submitted.name}/ holds: {', '.join(map(_show, held)) or 'nothing'}"
+            f"{course.submitted.name}/ holds: {', '.join(map(printable, there)) or 'nothing'}"
         )
-    unknown = sorted(set(wanted or []) - set(found))
+    unknown = sorted(set(wanted or []) - set(learners))
     if unknown:
         raise Refusal(
-            f"no submission {where} of: {', '.join(map(_show, unknown))}; "
-            f"there are: {', '.join(map(_show, found))}"
+            f"no submission {where} of: {', '.join(map(printable, unknown))}; "
+            f"there are: {', '.join(map(printable, learners))}"
         )
-    return sorted(set(wanted)) if wanted else found
+    return sorted(set(wanted)) if wanted else learners
 
 
 def _explain(error: Exception, course: Course) -> str:
     """Say what went wrong without any of the learner's text, which messages may quote."""
-    if said := faults.explain(error, course):
-        return said
+    if reason := storage.explain(error, course):
+        return reason
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
-    if isinstance(error, NurseryError):
+    if isinstance(error, ForkServerError):
         return f"the code could not be run: {error}"
     if isinstance(error, OSError) and error.strerror:
         return f"the system refused: {error.strerror} ({where})"
@@ -324,11 +427,7 @@ def _alone(path: Path) -> Iterator[None]:
         except BlockingIOError:
             raise Refusal("another run is grading in this course; wait for it to end") from None
         except OSError as error:
-            said = f"{path} cannot be locked ({error.strerror}): put the course on another disk"
-            raise Refusal(said) from error
+            raise Refusal(
+                f"{path} cannot be locked ({error.strerror}): put the course on another disk"
+            ) from error
         yield
-
-
-def _show(name: str) -> str:
-    """A folder's name that cannot steer a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in name)

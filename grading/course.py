@@ -45,12 +45,22 @@ class Course:
         """Read the course in ``root``.
 
         Raises:
-            Refusal: if there is no ``nbgrader_config.py``.
+            Refusal: if there is no ``nbgrader_config.py``, or it is an earlier edition's.
         """
         root = root.resolve()
         if not (root / CONFIG).is_file():
             raise Refusal(f"{root} is not a course folder: it has no {CONFIG}")
-        return cls.configured(root, PyFileConfigLoader(CONFIG, path=str(root)).load_config())
+        try:
+            config = PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("grading."):
+                raise
+            raise Refusal(
+                f"{root / CONFIG} names plug-ins that this edition does not have ({error.name}): "
+                "replace it by the one that came with this edition, and put your own lines "
+                "(limits, dates, plug-ins) at its end. Nothing was changed"
+            ) from None
+        return cls.configured(root, config)
 
     @classmethod
     def configured(cls, root: Path, config: Config) -> "Course":
@@ -84,8 +94,8 @@ class Course:
     def notebook(self, assignment: str) -> nbformat.NotebookNode:
         """The same, read. It is read again when the file has changed; leave it as it is."""
         path = self.source(assignment)
-        told = path.stat()
-        return _read(path, told.st_mtime_ns, told.st_size)
+        status = path.stat()
+        return _read(path, status.st_mtime_ns, status.st_size)
 
     @property
     def submitted(self) -> Path:
@@ -104,7 +114,7 @@ class Course:
     def fingerprint(self, assignment: str) -> str:
         """A hash of everything besides the submission that a score depends on."""
         digest = hashlib.sha256()
-        ours = sorted(Path(__file__).parent.glob("*.py"))
+        ours = sorted(Path(__file__).parent.rglob("*.py"))
         for path in (self.source(assignment), self.root / CONFIG, *ours):
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         for package in ("nbgrader", "numpy", "torch"):

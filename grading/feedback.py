@@ -1,21 +1,30 @@
 """The page that a learner gets back: their work, the scores, what the tests said.
 
 It holds neither the source of hidden tests nor their tracebacks, runs no script that came with the
-submission, and asks nobody else for anything.
+submission, and asks nobody else for anything. The classes are also named in ``nbgrader_config.py``,
+so that `nbgrader generate_feedback`, after scores were given by hand, makes the same page.
 """
 
 import functools
 import re
+from pathlib import Path
 
 from jinja2.bccache import Bucket, BytecodeCache
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import Highlight2HTML, strip_ansi
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
+from nbgrader import server_extensions
 from nbgrader.preprocessors import ClearHiddenTests
-from nbgrader.utils import is_grade, is_locked
+from nbgrader.utils import is_grade, is_locked, is_solution, is_task
+from traitlets.config import Config
 
+# nbgrader's own template and style sheet
+THEIRS = Path(server_extensions.__file__).parent / "formgrader"
+TEMPLATES = THEIRS / "templates"
+STYLES = THEIRS / "static/node_modules/bootstrap/dist/css"
 HIDDEN = "# (hidden tests ran here)"
 SILENT_ERROR = {
     "AssertionError": "a test failed",
@@ -54,8 +63,8 @@ class HideTests(ClearHiddenTests):
         for output in cell.get("outputs", []):
             if output.output_type == "error":
                 frames = [frame for frame in output.traceback if self._own(frame)]
-                said = output.evalue or SILENT_ERROR.get(output.ename, "no message")
-                output.traceback = [*frames, f"\x1b[0;31m{output.ename}\x1b[0m: {said}"]
+                message = output.evalue or SILENT_ERROR.get(output.ename, "no message")
+                output.traceback = [*frames, f"\x1b[0;31m{output.ename}\x1b[0m: {message}"]
         return cell, resources
 
     def _own(self, frame: str) -> bool:
@@ -111,6 +120,47 @@ class FeedbackExporter(HTMLExporter):
         page, resources = super(HTMLExporter, self).from_notebook_node(nb, resources, **kw)
         page = SCRIPT.sub("", page).replace("<head>", f"<head>\n{POLICY}", 1)
         return PICTURE.sub('<img alt="a picture that this cell drew"', page), resources
+
+
+def page(
+    notebook: NotebookNode,
+    assignment: str,
+    *,
+    points: dict[str, float],
+    max_score: float,
+    penalty: float,
+    comments: dict[str, str],
+    config: Config,
+) -> str:
+    """The page for a graded notebook, as HTML.
+
+    Args:
+        notebook: with outputs; it is changed.
+        assignment: the title.
+        points: what each graded cell counts.
+        max_score: of the assignment.
+        penalty: points that being late costs.
+        comments: what is said of a cell.
+        config: the course's configuration.
+    """
+    for cell in notebook.cells:
+        marks = cell.metadata.get("nbgrader", {})
+        if is_solution(cell) or is_task(cell):
+            marks["comment"] = comments.get(marks["grade_id"])
+        if is_grade(cell) or is_task(cell):
+            marks["score"] = points.get(marks["grade_id"], 0.0)
+    header = {"notebook": assignment, "score": sum(points.values()) - penalty}
+    header |= {"max_score": max_score, "late_penalty": penalty}
+    settings = config.copy()
+    settings.HTMLExporter.setdefault("template_name", "feedback")
+    settings.HTMLExporter.setdefault("extra_template_basedirs", [str(TEMPLATES)])
+    settings.HTMLExporter.extra_template_paths = [str(STYLES)]
+    exporter = FeedbackExporter(config=settings)
+    exporter._preprocessors = []
+    for step in (HideTests, CSSHTMLHeaderPreprocessor):
+        exporter.register_preprocessor(step(config=settings), enabled=True)
+    html, _ = exporter.from_notebook_node(notebook, {"nbgrader": header, "unique_key": assignment})
+    return html
 
 
 def refusal(reason: str) -> NotebookNode:

@@ -12,9 +12,9 @@ from types import MappingProxyType
 
 from nbgrader.api import Gradebook, MissingEntry
 
-from grading import faults
+from grading import storage
 from grading.course import Course
-from grading.record import GRADED, RETRY, ZERO, load
+from grading.storage import GRADED, RETRY, ZERO, load
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -83,12 +83,12 @@ def write_csv(path: Path, cells: list[str], table: list[dict]) -> None:
     writer = csv.DictWriter(text, fields, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)
-    faults.write(path, text.getvalue())
+    storage.write(path, text.getvalue())
 
 
-def write_json(path: Path, told: dict) -> None:
+def write_json(path: Path, summary: dict) -> None:
     """Write a summary for programs in one step."""
-    faults.write(path, json.dumps(told, indent=1) + "\n")
+    storage.write(path, json.dumps(summary, indent=1) + "\n")
 
 
 class Progress:
@@ -119,9 +119,9 @@ class Progress:
         """Say that the run was interrupted."""
         print("\nstopped; what was graded is kept, run the same command again for the rest")
 
-    def wrong(self, said: str) -> None:
+    def wrong(self, message: str) -> None:
         """Say what the machine refused."""
-        print(f"\n{said}", file=sys.stderr)
+        print(f"\n{message}", file=sys.stderr)
 
     def table(self, table: list[dict], chosen: list[str]) -> None:
         """Show how all ended; ``chosen`` are those of this run."""
@@ -151,8 +151,8 @@ class Logged(Progress):
     def stopped(self) -> None:
         self.log.warning("stopped; what was graded is kept, grade again for the rest")
 
-    def wrong(self, said: str) -> None:
-        self.log.error("%s", said)
+    def wrong(self, message: str) -> None:
+        self.log.error("%s", message)
 
     def table(self, table: list[dict], chosen: list[str]) -> None:
         for row in table:

@@ -39,6 +39,8 @@ import torch
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
+from grading.notebook import plan
+
 ROOT = Path(__file__).resolve().parent.parent
 BANKS = ROOT / "tests" / "answers"
 PRELOAD = [
@@ -185,27 +187,21 @@ def _survivors(slug: str, chunk: tuple[str, list[Answer]]) -> list[str]:
     """Those mutants of one cell that keep all points."""
     changed, mutants = chunk
     space: dict = {"__name__": "__main__", "__builtins__": builtins}
-    tests, reference = [], ""
-    for cell in notebook(slug).cells:
-        meta = cell.metadata.get("nbgrader", {})
-        if meta.get("grade"):
+    book = notebook(slug)
+    tests, earlier, reference = [], [], ""
+    for step in plan(book, book):
+        cell = book.cells[step.place]
+        if step.role == "test":
             tests.append(cell)
-        elif cell.cell_type == "code" and meta:  # what has no such mark draws a picture
-            _execute(cell.source, space)
-            if cell.id == changed:
-                reference = cell.source
-                tests.clear()  # the cell's own tests stand behind it: they come first
-    tests += [cell for cell in notebook(slug).cells if cell.id in graded_before(slug, changed)]
+            continue
+        _execute(step.source, space)
+        if cell.id == changed:
+            reference = step.source
+            earlier, tests = tests, []  # the cell's own tests follow it: they come first
+    tests += earlier
     if not _keeps_all(reference, tests, space):
         raise ValueError(f"the solution of {slug} itself loses points, at cell {changed}")
     return [each.name for each in mutants if _keeps_all(each.cells[changed], tests, space)]
-
-
-def graded_before(slug: str, cell_id: str) -> list[str]:
-    """The graded cells above a cell."""
-    ids = [cell.id for cell in notebook(slug).cells]
-    points = graded(notebook(slug))
-    return [name for name in ids[: ids.index(cell_id)] if name in points]
 
 
 def _keeps_all(source: str, tests: list[NotebookNode], space: dict) -> bool:
@@ -272,25 +268,20 @@ def _run_apart(book: NotebookNode, salt: str) -> Outcome:
 
 
 def _run(book: NotebookNode, salt: str) -> Outcome:
-    """Run a notebook: its graded cells as they are, and test by test where one stops at a test.
-
-    A code cell without nbgrader's mark draws a picture, and no graded cell uses what it makes: it
-    is left out, which saves half of the time.
-    """
+    """Run a notebook as it is graded: test by test where a graded cell stops at a test."""
     space: dict = {"__name__": "__main__", "__builtins__": builtins}
     scores, checks, messages = {}, {}, {}
     signal.signal(signal.SIGALRM, _out_of_time)
     signal.setitimer(signal.ITIMER_REAL, PATIENCE, 1.0)  # again and again: tests go on after one
-    for cell in book.cells:
-        if cell.cell_type != "code" or not cell.metadata.get("nbgrader"):
-            continue
-        if cell.metadata["nbgrader"].get("grade"):
-            cell.outputs, message, found = _execute_graded(cell.source, space)
+    for step in plan(book, book):
+        cell = book.cells[step.place]
+        if step.role == "test":
+            cell.outputs, message, results = _execute_graded(step.source, space)
             scores[cell.id] = float(determine_grade(cell)[0])
             messages[cell.id] = message
-            checks |= {(cell.id, tried): said for tried, said in found}
+            checks |= {(cell.id, tried): result for tried, result in results}
         else:
-            _execute(cell.source, space)
+            _execute(step.source, space)
         if "probe" in space:
             space["probe"].salt = salt
     signal.setitimer(signal.ITIMER_REAL, 0)

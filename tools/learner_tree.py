@@ -1,9 +1,9 @@
 """Build `_build/learner`, the folder that learners get: ``make learner-tree``.
 
 It holds the book, the exercises, `lib` and the commands for working with them: no solutions, no
-hidden tests, no answer banks, nothing of grading. It is searched (`tools.leaks`) before it is left
-there. Only what git tracks goes in, as the last commit has it under `exercises/` and as it stands
-elsewhere.
+hidden tests, no answer banks, and of grading only the module with which `make check` reads a
+notebook. It is searched (`tools.leaks`) before it is left there. Only what git tracks goes in, as
+the last commit has it under `exercises/` and as it stands elsewhere.
 """
 
 import fnmatch
@@ -28,6 +28,7 @@ FILES = (
     "environment.yml",
     "exercises/*",
     ".gitignore",
+    "grading/notebook.py",
     "lib/*",
     "LICENSE",
     "LICENSE-TEXT",

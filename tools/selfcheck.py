@@ -9,7 +9,6 @@ that runs too long is stopped, one that ends Python costs a restart, and neither
 """
 
 import argparse
-import json
 import re
 import shutil
 import sys
@@ -25,6 +24,7 @@ from jupyter_client.manager import KernelManager
 from nbformat import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution
 
+from grading import notebook
 from tools import start
 
 SECONDS = 60  # for one cell; the first one imports torch
@@ -92,91 +92,26 @@ def tasks(release: NotebookNode) -> list[Task]:
     return [task for task in found if task.tests]
 
 
-@dataclass(frozen=True)
-class Step:
-    """A code cell that is run; ``name`` is empty for a cell that the learner added."""
-
-    name: str
-    source: str
-    test: bool
-
-
-def parse(data: bytes) -> list[tuple[str, str, str]]:
-    """The cells of a notebook: kind, text, and nbgrader's name or else the cell's own.
-
-    Raises:
-        start.Problem: if the bytes are no notebook, with the reason.
-    """
-    if not data.strip():
-        raise start.Problem("The file is empty.")
-    try:
-        notebook = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise start.Problem(f"The file is not UTF-8 text (byte {error.start}).") from None
-    except (ValueError, RecursionError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise start.Problem(
-            f"The file is not a whole notebook: its JSON is broken{where}. Perhaps it was cut off, "
-            "edited as text, or merged by git."
-        ) from None
-    version = notebook.get("nbformat") if isinstance(notebook, dict) else None
-    if version is None:
-        raise start.Problem("The file is JSON, but not a notebook.")
-    if version != 4:
-        raise start.Problem(f"The notebook has format {version!r:.20}, and format 4 is needed.")
-    try:
-        return [
-            (
-                cell["cell_type"],
-                "".join(cell["source"]),
-                cell.get("metadata", {}).get("nbgrader", {}).get("grade_id") or cell.get("id", ""),
-            )
-            for cell in notebook["cells"]
-        ]
-    except (KeyError, TypeError, AttributeError):
-        raise start.Problem("The notebook's list of cells is damaged.") from None
-
-
-def steps(data: bytes, release: NotebookNode) -> tuple[list[Step], list[str]]:
-    """The cells to run, and the names of locked cells that the learner's copy has otherwise.
-
-    As in grading: a cell is known by its name, and counts where it stands last; locked cells have
-    the released text, and those that are missing follow the cell that they follow in the release.
+def steps(data: bytes, release: NotebookNode) -> tuple[list[notebook.Step], list[str]]:
+    """The cells to run, up to the last test, as in grading (:mod:`grading.notebook`).
 
     Args:
         data: the learner's file.
         release: the released exercise.
 
+    Returns:
+        The cells, and the names of the locked cells that the learner's copy has otherwise.
+
     Raises:
-        start.Problem: if the file is no notebook.
+        notebook.Reject: if the file is no notebook.
     """
-    known = [cell for cell in release.cells if _marks(cell)]
-    names = [_marks(cell)["grade_id"] for cell in known]
-    locked = {_marks(cell)["grade_id"]: cell.source for cell in known if is_locked(cell)}
-    tests = {_marks(cell)["grade_id"] for cell in known if is_grade(cell)}
-    pictures = {cell.source for cell in release.cells if not _marks(cell)}
-    found = parse(data)
-    here = {name: text for _, text, name in found}
-    last = {name: place for place, (_, _, name) in enumerate(found)}
-    made = []
-    for place, (kind, text, name) in enumerate(found):
-        ours = name in names and last[name] == place
-        # A picture that the learner left alone is not drawn: no test depends on it.
-        if ours or (kind == "code" and text not in pictures):
-            source = locked.get(name, text) if ours else text
-            made.append(Step(name if ours else "", source, ours and name in tests))
-    for position, name in enumerate(names):
-        if name in locked and name not in here:
-            before = set(names[:position])
-            follows = [place for place, step in enumerate(made) if step.name in before]
-            place = follows[-1] + 1 if follows else len(made) if name in tests else 0
-            made.insert(place, Step(name, locked[name], name in tests))
-    end = max((place for place, step in enumerate(made) if step.test), default=-1)
-    return made[: end + 1], [name for name in locked if here.get(name) != locked[name]]
-
-
-def _marks(cell: NotebookNode) -> dict:
-    return cell.metadata.get("nbgrader", {})
+    cells = notebook.parse(data)
+    planned = notebook.plan(notebook.rebuild(cells, release), release)
+    end = max((at for at, step in enumerate(planned) if step.role == "test"), default=-1)
+    texts = dict(zip(notebook.match(cells, release), [cell.source for cell in cells], strict=True))
+    locked = {name: cell for name, cell in notebook.marked(release).items() if is_locked(cell)}
+    other = [name for name, cell in locked.items() if texts.get(name) != cell.source]
+    return planned[: end + 1], other
 
 
 # --- running it
@@ -341,7 +276,7 @@ def check(slug: str, seconds: float = SECONDS) -> bool:
     release = nbformat.read(start.EXERCISES / slug / f"{slug}.ipynb", as_version=4)
     try:
         cells, other = steps(path.read_bytes(), release)
-    except start.Problem as problem:
+    except notebook.Reject as problem:
         advice = textwrap.fill(ADVICE.format(slug=slug), 98)
         raise start.Problem(f"{where} cannot be checked. {problem}\n{advice}") from None
     except OSError as error:
@@ -350,7 +285,7 @@ def check(slug: str, seconds: float = SECONDS) -> bool:
     outcomes = {}
     with Shell(path.parent, seconds) as shell:
         for step in cells:
-            outcome = shell.run(step.source, keep=not step.test)
+            outcome = shell.run(step.source, keep=step.role != "test")
             if step.name:
                 outcomes[step.name] = outcome
     listed = tasks(release)

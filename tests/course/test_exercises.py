@@ -150,7 +150,7 @@ def test_a_notebook_needs_numpy_torch_and_matplotlib_only(slug):
 @ACROSS
 def test_the_tools_of_the_tests_are_the_same_in_every_notebook(slug):
     cell = next(cell for cell in answers.notebook(slug).cells if cell.id == "probe")
-    assert cell.source == (ROOT / "grading" / "probe.py").read_text().rstrip("\n")
+    assert cell.source == (ROOT / "grading" / "runner" / "probe.py").read_text().rstrip("\n")
     assert cell.metadata.nbgrader.locked
     assert not cell.metadata.nbgrader.solution
 

@@ -18,8 +18,10 @@ from nbgrader.utils import notebook_hash
 from test_faults import FAULTS, LIMITS
 from test_grading import SCORES, hand_in_all, new_course
 
-from grading import commands, record, sandbox
+from grading import plugins, storage
 from grading.course import Course
+from grading.gradebook import Book
+from grading.runner import sandbox
 
 LATE = """
 class Halved(LateSubmissionPlugin):
@@ -56,7 +58,7 @@ def fates(folder):
     """How each submission ended: status and reason."""
     found = {}
     for learner in os.listdir(folder.root / "submitted"):
-        kept = record.load(folder.root / "progress" / folder.assignment, learner)
+        kept = storage.load(folder.root / "progress" / folder.assignment, learner)
         found[learner] = (kept.status, kept.reason)
     return found
 
@@ -100,8 +102,7 @@ def test_pages_are_the_same(both):
 
 def test_what_one_graded_the_other_leaves_alone(both, monkeypatch, capsys):
     theirs, _ = both
-    monkeypatch.setattr(record, "grade", lambda *_: pytest.fail("graded again"))
-    monkeypatch.setattr(record, "zero", lambda *_: pytest.fail("refused again"))
+    monkeypatch.setattr(Book, "write", lambda *_, **__: pytest.fail("graded again"))
     assert theirs.grade() == 0
     assert capsys.readouterr().out.count("unchanged") == len(SCORES)
 
@@ -189,10 +190,10 @@ def test_a_run_that_is_going_on_is_not_disturbed(course):
 def test_what_must_be_tried_again_is_no_success(course, monkeypatch):
     course.hand_in("ada", b"")
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(record, "zero", full)
+    monkeypatch.setattr(Book, "write", full)
     done = formgrader(course).autograde(NAME, "ada")
     assert not done["success"]
     assert "No space left on device" in done["log"]
@@ -294,8 +295,8 @@ def test_every_fault_ends_as_it_does_with_our_command(tmp_path):
 
 
 def test_another_nbgrader_is_noticed(monkeypatch):
-    commands.install()
-    assert autogradeapp.Autograde is api.Autograde is commands.Autograde
+    plugins.install()
+    assert autogradeapp.Autograde is api.Autograde is plugins.Autograde
     monkeypatch.setattr(autogradeapp, "Autograde", SimpleNamespace)
     with pytest.raises(TypeError, match=r"nbgrader\.apps\.autogradeapp has another Autograde"):
-        commands.install()
+        plugins.install()

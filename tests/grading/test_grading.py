@@ -10,13 +10,13 @@ from dataclasses import replace
 import nbformat
 import pytest
 from course_folder import DOUBLE, NAME, RIGHT, SECRET, TEST_DOUBLE, Folder, answers, source
-from nbformat.v4 import new_code_cell, new_output
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 from nbgrader.api import Gradebook
-from nbgrader.utils import determine_grade
 
-from grading import batch, record, sandbox
+from grading import batch, evaluate, storage
 from grading.course import Course
-from grading.execute import KeepVerdict, RunCells
+from grading.gradebook import Book
+from grading.runner import sandbox
 
 
 def new_course(root):
@@ -134,10 +134,10 @@ def test_a_displayed_number_is_no_score():
     cell = source().cells[2]
     shown = new_output("execute_result", {"text/plain": "100"}, execution_count=1)
     failed = new_output("error", ename="AssertionError", evalue="", traceback=[])
-    cell.outputs = [shown, failed]
-    kept, _ = KeepVerdict().preprocess_cell(cell, {}, 0)
-    assert kept.outputs == [failed]
-    assert determine_grade(kept) == (0, 2.0)
+    notebook = new_notebook(cells=[cell])
+    evaluate.fill(notebook, (0,), [[shown, failed]])
+    assert notebook.cells[0].outputs == [failed]
+    assert evaluate.score(notebook.cells[0], None) == 0
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,7 @@ def test_the_release_is_not_touched(graded):
 
 
 def test_a_rerun_grades_nothing_twice(graded, monkeypatch, capsys):
-    monkeypatch.setattr(record, "grade", lambda *_: pytest.fail("graded again"))
-    monkeypatch.setattr(record, "zero", lambda *_: pytest.fail("refused again"))
+    monkeypatch.setattr(Book, "write", lambda *_, **__: pytest.fail("graded again"))
     assert graded.grade() == 0
     assert capsys.readouterr().out.count("unchanged") == len(SCORES)
     assert graded.scores() == SCORES
@@ -250,14 +249,14 @@ def test_a_failure_of_ours_is_tried_again_and_leaves_no_score(course, monkeypatc
     course.hand_in("ada", answers(**RIGHT))
     course.hand_in("bob", answers(**RIGHT))
     assert course.grade() == 0
-    run = RunCells.preprocess
+    evaluated = evaluate.evaluate
 
-    def fails(self, nb, resources):
-        if resources["nbgrader"]["student"] == "ada":
+    def fails(task):
+        if task.learner == "ada":
             raise OSError(28, "No space left on device")
-        return run(self, nb, resources)
+        return evaluated(task)
 
-    monkeypatch.setattr(RunCells, "preprocess", fails)
+    monkeypatch.setattr(evaluate, "evaluate", fails)
     assert course.grade("--force") == 1
     row = course.table()["ada"]
     assert (row["score"], row["double-test"], row["status"]) == ("", "", "retry")
@@ -277,7 +276,7 @@ def test_a_failure_of_ours_is_tried_again_and_leaves_no_score(course, monkeypatc
 def test_what_cannot_be_written_down_is_graded_again(course, monkeypatch, capsys):
     for learner in ("ada", "bob"):
         course.hand_in(learner, b"")
-    save = record.save
+    save = storage.save
 
     def full(folder, what):
         if (what.learner, what.status) == ("ada", "zero"):
@@ -285,7 +284,7 @@ def test_what_cannot_be_written_down_is_graded_again(course, monkeypatch, capsys
         save(folder, what)
 
     with monkeypatch.context() as patch:
-        patch.setattr(record, "save", full)
+        patch.setattr(storage, "save", full)
         assert course.grade() == 1
     assert "ada  retry: nothing more can be written (No space left" in capsys.readouterr().out
     assert course.scores() == {"ada": ("", "retry"), "bob": ("0.0", "zero")}
@@ -298,7 +297,7 @@ def test_a_run_that_stopped_before_its_last_word_is_done_again(course, capsys):
     course.hand_in("ada", b"")
     assert course.grade() == 0
     folder = course.root / "progress" / NAME
-    record.save(folder, replace(record.load(folder, "ada"), status="retry"))
+    storage.save(folder, replace(storage.load(folder, "ada"), status="retry"))
     assert course.grade() == 0
     assert "unchanged" not in capsys.readouterr().out
     assert course.scores()["ada"] == ("0.0", "zero")
@@ -321,11 +320,11 @@ def test_an_interrupted_run_goes_on_where_it_stopped(course, monkeypatch, capsys
         course.hand_in(learner, answers(**RIGHT))
     assert course.grade() == 0
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(record, "grade", stop)
+        patch.setattr(Book, "write", stop)
         assert course.grade("--force") == 1
     assert course.table()["ada"]["reason"] == "grading was interrupted"
     # Both had been begun, so neither keeps a score that might be an old one.
@@ -510,9 +509,8 @@ def test_two_runs_at_once_are_one_too_many(course, monkeypatch, capsys):
         thread = threading.Thread(target=lambda: codes.append(course.grade()))
         thread.start()
         thread.join()
-        return "unchanged"
 
-    monkeypatch.setattr(batch.Batch, "_prepare", second)
+    monkeypatch.setattr(batch.Batch, "_read", second)
     course.grade()
     assert codes == [2]
     assert "another run is grading" in capsys.readouterr().err

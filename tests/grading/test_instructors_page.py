@@ -72,7 +72,7 @@ def test_the_python_on_the_page_runs():
 
 
 def test_files_and_messages_that_the_page_names_are_there():
-    sources = "".join(path.read_text() for path in (ROOT / "grading").glob("*.py"))
+    sources = "".join(path.read_text() for path in (ROOT / "grading").rglob("*.py"))
     sources = re.sub(r'"\s*\n?\s*f?"', "", sources)
     for message in ("bwrap was not found", "nobody handed in", "another run is grading"):
         assert message in PAGE

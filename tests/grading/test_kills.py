@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from course_folder import NAME, RIGHT, ROOT, Folder, answers, source
 
-from grading import record
+from grading import storage
 
 WORK = {
     "full": answers(**RIGHT),
@@ -86,7 +86,7 @@ def _forking(folder: Folder, *, ready: bool = False) -> list[int]:
         except OSError:
             continue
         sockets = [word for word in words if word.startswith(place)]
-        if b"grading.nursery" in words and sockets:
+        if b"grading.runner.forkserver" in words and sockets:
             if not ready or os.path.exists(sockets[0]):
                 found.append(int(path.parent.name))
     return found
@@ -112,7 +112,7 @@ class Invariants:
     def __init__(self, folder: Folder):
         self.folder, self.progress = folder, folder.root / "progress" / NAME
         self.verdicts = self._verdicts()
-        self.earlier = {learner: record.load(self.progress, learner) for learner in SCORES}
+        self.earlier = {learner: storage.load(self.progress, learner) for learner in SCORES}
 
     def _verdicts(self) -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in self.progress.glob("verdicts/*.json")}
@@ -125,7 +125,7 @@ class Invariants:
         # A record says that it is done only when the score of that very work is in the gradebook.
         scores = self.folder.gradebook()
         for learner, earlier in self.earlier.items():
-            found = record.load(self.progress, learner)
+            found = storage.load(self.progress, learner)
             if found and found.status != "retry" and found.submission != earlier.submission:
                 assert scores.get(learner) == SCORES[learner], learner
 

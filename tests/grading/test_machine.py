@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from course_folder import NAME, RIGHT, Folder, answers, source
 
-from grading import faults, record, report
+from grading import report, storage
 from grading.course import Course, Refusal
 
 ROOT = os.geteuid() == 0
@@ -110,13 +110,13 @@ def _course(root: Path, gradebook: Path) -> Folder:
 
 @pytest.fixture
 def course(tmp_path, empty_gradebook, monkeypatch):
-    monkeypatch.setattr(faults, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "LOCK_SECONDS", 0.1)
     return _course(tmp_path, empty_gradebook)
 
 
 @pytest.fixture
 def course_on_a_small_disk(small_disk, empty_gradebook, monkeypatch):
-    monkeypatch.setattr(faults, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "LOCK_SECONDS", 0.1)
     return _course(small_disk, empty_gradebook)
 
 
@@ -200,11 +200,11 @@ def test_a_locked_gradebook_is_refused_and_nothing_is_withdrawn(course, capsys):
 
 def test_the_lock_is_seen_before_a_batch_begins(course, monkeypatch):
     """Of the look itself: later steps meet the lock too, and say the same."""
-    monkeypatch.setattr(faults, "LOCK_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "LOCK_SECONDS", 0.1)
     opened = Course.open(course.root)
-    faults.check(opened, NAME)
+    storage.check(opened, NAME)
     with locked(course.root / "gradebook.db"), pytest.raises(Refusal, match="is locked: another"):
-        faults.check(opened, NAME)
+        storage.check(opened, NAME)
 
 
 def test_a_full_disk_is_refused_and_nothing_is_withdrawn(course_on_a_small_disk, capsys):
@@ -259,7 +259,7 @@ def test_a_fault_in_the_middle_stops_the_batch_and_loses_nothing(
     assert "Traceback" not in out + err
     assert out.count("\n[") + out.startswith("[") < len(NAMES)  # it did not try them all
     folder = course.root / "progress" / NAME
-    records = {learner: record.load(folder, learner) for learner in NAMES}
+    records = {learner: storage.load(folder, learner) for learner in NAMES}
     kept = [learner for learner, found in records.items() if found and found.status == "zero"]
     assert kept == NAMES[:2]
     _finishes(course, capsys, 2)
@@ -301,27 +301,25 @@ def test_code_that_was_run_is_not_run_again_after_a_fault(course, capsys, after_
 
 
 def test_a_secret_is_whole_or_not_there(tmp_path, monkeypatch):
-    from grading import engine
-
     def fails(size):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.secrets, "token_bytes", fails)
+        patch.setattr(storage.secrets, "token_bytes", fails)
         with pytest.raises(OSError, match="No space"):
-            engine.course_secret(tmp_path)
+            storage.course_secret(tmp_path)
     assert not (tmp_path / "progress" / ".secret").exists()
-    made = engine.course_secret(tmp_path)
+    made = storage.course_secret(tmp_path)
     assert len(made) == 32
-    assert engine.course_secret(tmp_path) == made
+    assert storage.course_secret(tmp_path) == made
 
 
 def test_a_file_is_written_in_one_step(tmp_path):
     path = tmp_path / "table.csv"
-    faults.write(path, "old")
+    storage.write(path, "old")
     # Writing to this device always fails for want of room.
     os.symlink("/dev/full", tmp_path / "table.csv.part")
     with pytest.raises(OSError, match="No space left"):
-        faults.write(path, "new")
+        storage.write(path, "new")
     assert path.read_text() == "old"
     assert not (tmp_path / "table.csv.part").is_symlink()

@@ -8,12 +8,11 @@ import re
 import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 
 import pytest
 
-from grading import engine, seccomp
-from grading.work import Limits
+from grading.runner import pool, seccomp
+from grading.runner.job import Cell, Job
 
 # Both run this; ME and YOU are words, SINCE is when both have started.
 NEIGHBOUR = """
@@ -78,17 +77,13 @@ print("seen:", seen, "heard from others:", heard - {os.getpid()}, "processes:",
 
 def run(*sources: str) -> list[str]:
     """What each cell prints, each in a submission of its own, all at the same time."""
-    nursery = engine.nursery(sandboxed=True, gpu=False)
-    nursery.start()
 
     def one(source: str) -> str:
-        cell = {"source": source, "role": "answer", "defines": []}
-        work = {"cells": [cell], "names": [], "limits": asdict(Limits()), "salt": ""}
-        verdict = nursery.judge(work | {"pictures": False}, 60)
-        return "".join(str(out.get("text", out)) for out in verdict["outputs"][0])
+        verdict = pool.run(Job((Cell(source, "answer"),), ()))
+        return "".join(str(output.get("text", output)) for output in verdict.outputs[0])
 
-    with ThreadPoolExecutor(len(sources)) as pool:
-        return list(pool.map(one, sources))
+    with ThreadPoolExecutor(len(sources)) as threads:
+        return list(threads.map(one, sources))
 
 
 def test_neighbours_are_alone():

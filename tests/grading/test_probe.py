@@ -8,7 +8,7 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
-from grading.probe import Probe, probe
+from grading.runner.probe import Probe, probe
 
 
 def test_a_generator_repeats_itself_and_differs_by_cell_and_by_salt():

@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 import pytest
 
-from grading import nursery, sandbox
-from grading.work import Limits
+from grading.runner import forkserver, sandbox
+from grading.runner.job import Limits
 
 NODES = ["nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "kfd"]
 FOLDERS = ["nvidia-caps", "dri"]
@@ -47,7 +47,7 @@ def test_a_gpus_devices_are_let_in_when_asked_for_and_nothing_else(machine, monk
 @pytest.mark.parametrize("gpu", [False, True])
 def test_a_sandbox_has_the_devices_and_they_open(machine, monkeypatch, gpu):
     monkeypatch.setattr(sandbox, "devices", lambda: [machine / "nvidia0"])
-    outer = sandbox.Outer(Limits(), root=os.geteuid() == 0, gpu=gpu)
+    outer = sandbox.Bubblewrap(Limits(), root=os.geteuid() == 0, gpu=gpu)
     try:
         inside = f"/proc/{outer.pid}/root{machine / 'nvidia0'}"
         assert os.path.lexists(inside) is gpu
@@ -59,7 +59,7 @@ def test_a_sandbox_has_the_devices_and_they_open(machine, monkeypatch, gpu):
 
 def test_address_space_is_bounded_but_for_a_gpus_driver():
     setting = asdict(Limits()) | {"gpu": False}
-    assert resource.RLIMIT_AS in nursery._spans(setting)
-    spans = nursery._spans(setting | {"gpu": True})
+    assert resource.RLIMIT_AS in forkserver._spans(setting)
+    spans = forkserver._spans(setting | {"gpu": True})
     assert resource.RLIMIT_AS not in spans
     assert resource.RLIMIT_FSIZE in spans

@@ -10,24 +10,23 @@ import pytest
 from nbformat import NotebookNode, from_dict
 from nbgrader.utils import determine_grade
 
-from grading import engine
-from grading.work import Limits
+from grading import batch
+from grading.notebook import answer_names, plan
+from grading.runner import pool
+from grading.runner.job import Job, Verdict
 from tools import answers
 
 SLUGS = sorted(path.name for path in answers.BANKS.iterdir() if (path / "wrong").is_dir())
 
 
-def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str, float], dict]:
+def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str, float], Verdict]:
     """The points of each graded cell, and the verdict."""
-    places, planned = engine.plan(notebook, source)
-    mode = {"sandboxed": True, "gpu": False}
-    work = engine.job(planned, rules="", secret=b"", limits=Limits(), pictures=False, mode=mode)
-    work["salt"] = ""
-    verdict = engine.run(work)
+    steps = plan(notebook, source)
+    verdict = pool.run(Job(batch.job_cells(steps), tuple(answer_names(source))))
     scores = {}
-    for place, outputs in zip(places, verdict["outputs"], strict=True):
-        cell = notebook.cells[place]
-        if cell.metadata.get("nbgrader", {}).get("grade"):
+    for step, outputs in zip(steps, verdict.outputs, strict=True):
+        if step.role == "test":
+            cell = notebook.cells[step.place]
             cell.outputs = [from_dict(output) for output in outputs]
             scores[cell.id] = float(determine_grade(cell)[0])
     return scores, verdict
@@ -36,8 +35,8 @@ def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str
 def compare(slug: str, chosen: list) -> None:
     source = answers.notebook(slug)
     together = list(answers.score(slug, chosen))
-    with ThreadPoolExecutor(2) as pool:
-        split = list(pool.map(lambda a: split_scores(answers.put_in(a, slug), source), chosen))
+    with ThreadPoolExecutor(2) as threads:
+        split = list(threads.map(lambda a: split_scores(answers.put_in(a, slug), source), chosen))
     differing = {}
     for answer, outcome, (scores, _) in zip(chosen, together, split, strict=True):
         if scores != outcome.scores:

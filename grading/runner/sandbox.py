@@ -2,9 +2,9 @@
 
 bubblewrap starts a process that does nothing in new namespaces: no network, its own processes, and
 a file system that holds Python, the system's libraries and an empty folder, all but the last
-read-only. A process forked from one that has imported torch (:mod:`grading.nursery`) then enters
-these namespaces, gives up all rights, and runs the learner's cells. When bubblewrap's process ends,
-the kernel ends all others in it, daemons included.
+read-only. A process forked from one that has imported torch (:mod:`grading.runner.forkserver`) then
+enters these namespaces, gives up all rights, and runs the learner's cells. When bubblewrap's
+process ends, the kernel ends all others in it, daemons included.
 
 Graded by root, the code runs as a user that owns nothing and exists nowhere, another for each
 submission. Graded by anybody else, it runs in a user namespace with that user's number and no
@@ -25,8 +25,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grading import seccomp
-from grading.work import Ended, Limits
+from grading.runner import seccomp
+from grading.runner.job import Ended, Limits
 
 HOME = "/home/learner"
 REMEDY = (
@@ -119,12 +119,12 @@ def check() -> None:
     if shutil.which("bwrap") is None:
         raise NoSandbox(f"bwrap was not found: {REMEDY}")
     try:
-        Outer(Limits(), root=os.geteuid() == 0).end()
+        Bubblewrap(Limits(), root=os.geteuid() == 0).end()
     except NoSandbox as problem:
         raise NoSandbox(f"bubblewrap cannot make a sandbox here ({problem}): {REMEDY}") from None
 
 
-class Outer:
+class Bubblewrap:
     """bubblewrap's process and the namespaces it made.
 
     Raises:
@@ -141,33 +141,33 @@ class Outer:
         with open(into, "wb") as file:
             file.write(filtered)
         try:
-            with tempfile.TemporaryFile() as said:
+            with tempfile.TemporaryFile() as errors:
                 try:
                     self.process = subprocess.Popen(
                         command(limits, info=write, calls=calls, root=root, gpu=gpu),
                         pass_fds=[write, calls],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE,
-                        stderr=said,
+                        stderr=errors,
                         env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")},
                     )
                 except OSError as problem:
                     raise NoSandbox(f"bwrap: {problem.strerror}") from None
                 os.close(write)
                 write = -1
-                told = b""
+                info_text = b""
                 while piece := os.read(read, 4096):
-                    told += piece
-                    if told.rstrip().endswith(b"}"):
+                    info_text += piece
+                    if info_text.rstrip().endswith(b"}"):
                         break
                 try:
-                    self.pid = json.loads(told)["child-pid"]
+                    self.pid = json.loads(info_text)["child-pid"]
                     self.namespaces = self._open(user=not root)
                 except (ValueError, KeyError, OSError):
                     self.process.kill()
                     self.process.wait()
-                    said.seek(0)
-                    reason = said.read(2000).decode(errors="replace").strip()
+                    errors.seek(0)
+                    reason = errors.read(2000).decode(errors="replace").strip()
                     raise NoSandbox(reason or "it ended without a word") from None
         finally:
             os.close(read)
@@ -204,7 +204,7 @@ class Sandbox:
     """A submission's process in its sandbox, watched.
 
     Attributes:
-        connection: the socket to :mod:`grading.agent`.
+        connection: the socket to :mod:`grading.runner.learner`.
         pid: its process number, seen from here.
         outer: bubblewrap's process; None without a sandbox.
         limits: what is allowed.
@@ -213,11 +213,11 @@ class Sandbox:
 
     connection: socket.socket
     pid: int
-    outer: Outer | None
+    outer: Bubblewrap | None
     limits: Limits
     spare: int
     peak: int = field(default=0)
-    why: str = field(default="")
+    reason: str = field(default="")
 
     def interrupt(self) -> None:
         """As Ctrl-C does."""
@@ -251,11 +251,11 @@ class Sandbox:
             used += max(0, _memory(pid) - self.spare)
         self.peak = max(self.peak, used)
         if used > self.limits.memory:
-            self.why = f"it took more than {self.limits.memory / 2**30:.1f} GB of memory"
+            self.reason = f"it took more than {self.limits.memory / 2**30:.1f} GB of memory"
         elif len(pids) > self.limits.processes + 2:
-            self.why = f"it started more than {self.limits.processes} processes"
-        if self.why:
-            raise Ended(self.why)
+            self.reason = f"it started more than {self.limits.processes} processes"
+        if self.reason:
+            raise Ended(self.reason)
 
     def end(self) -> str:
         """End everything, and say why it had ended, if that is known."""
@@ -268,7 +268,7 @@ class Sandbox:
                     os.kill(pid, signal.SIGKILL)
                 except (ProcessLookupError, PermissionError):
                     pass
-        return self.why
+        return self.reason
 
 
 def _memory(pid: int) -> int:

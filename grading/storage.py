@@ -1,26 +1,37 @@
-"""What the machine refuses: a full disk, a folder that cannot be written, a locked gradebook.
+"""What is kept in ``progress/``, and what a machine can refuse.
 
-Such a fault is nobody's submission. :func:`check` looks before anything is withdrawn or run;
-:func:`explain` says of one that comes later what it is, where, and what mends it. Files that others
-read are written in one step (:func:`write`), so a fault leaves the old one or the new one.
+Files that others read are written in one step (:func:`write`), so a fault leaves the old one or the
+new one. A record (``progress/<assignment>/<learner>.json``) says what was graded, when and how it
+ended. It is written twice: before grading, as ``retry``, so that whatever interrupts the run leaves
+no old verdict standing, and after. Verdicts are kept by the hash of all that they depend on.
+
+A full disk, a folder that cannot be written, a locked gradebook are no submission's fault.
+:func:`check` looks before anything is withdrawn or run; :func:`explain` says of one that comes
+later what it is, where, and how to fix it.
 """
 
 import contextlib
 import errno
+import json
 import os
+import secrets
 import sqlite3
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from grading.course import Course, Refusal
+from grading.runner.job import Verdict
+from grading.submission import printable
 
 ROOM = 64 * 1024  # bytes that must fit into each folder before a batch begins
 LOCK_SECONDS = 5.0  # as long as SQLite itself waits
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SHUT = (errno.EROFS, errno.EACCES, errno.EPERM)
+GRADED, ZERO, RETRY = "graded", "zero", "retry"
 OTHER = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ENOLCK)
 
 
@@ -41,11 +52,87 @@ def write(path: Path, text: str) -> None:
         raise
 
 
+@dataclass(frozen=True)
+class Record:
+    """How one submission ended.
+
+    Attributes:
+        learner: whose it is.
+        status: ``graded``, ``zero`` (for a reason that is the submission's own) or ``retry``
+            (for a reason that is not: the score is not known yet).
+        reason: why it is zero or has to be tried again; a note otherwise.
+        submission: the hash of what was handed in.
+        fingerprint: the hash of all that the score depends on.
+        seconds: how long it took.
+    """
+
+    learner: str
+    status: str
+    reason: str
+    submission: str
+    fingerprint: str
+    seconds: float
+
+
+def load(folder: Path, learner: str) -> Record | None:
+    """The record of a learner, or None if there is none that can be read."""
+    try:
+        return Record(**json.loads((folder / f"{learner}.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def save(folder: Path, record: Record) -> None:
+    """Write a record in one step: a reader sees the old one or the new one, never half of it."""
+    write(folder / f"{record.learner}.json", json.dumps(asdict(record), indent=1))
+
+
+def forget(folder: Path, learner: str) -> None:
+    """Remove a record: the submission counts as never graded."""
+    (folder / f"{learner}.json").unlink(missing_ok=True)
+
+
+class Verdicts:
+    """Verdicts in a folder, one file each, by the key of their job. None of them is pickled."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+    def get(self, key: str) -> Verdict | None:
+        try:
+            return Verdict(**json.loads(self._path(key).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def put(self, key: str, verdict: Verdict) -> None:
+        write(self._path(key), verdict.to_json())
+
+    def drop(self, key: str) -> None:
+        self._path(key).unlink(missing_ok=True)
+
+
+def course_secret(root: Path) -> bytes:
+    """The course's secret, made when it is first asked for; only its owner can read it."""
+    path = root / "progress" / ".secret"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        # Whole or not at all; and of two who make one, both use the first.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".secret-") as file:
+            file.write(secrets.token_bytes(32))
+            file.flush()
+            with contextlib.suppress(FileExistsError):
+                os.link(file.name, path)
+    return path.read_bytes()
+
+
 def check(course: Course, assignment: str) -> None:
     """See that all can be written that a batch writes.
 
     Raises:
-        Refusal: if not; it names the folder or file, the reason and the remedy.
+        Refusal: if not; it names the folder or file, the reason and what to do.
     """
     directory = course.directory()
     names = ["reports", directory.autograded_directory, directory.feedback_directory]
@@ -80,54 +167,54 @@ def explain(error: BaseException, course: Course) -> str:
         error: what was raised; an error that it came from counts too.
         course: the course; its files are named from its folder on.
     """
-    seen = []
-    while error is not None and error not in seen:
+    checked = []
+    while error is not None and error not in checked:
         if isinstance(error, (DBAPIError, sqlite3.Error)):
             return _database(str(getattr(error, "orig", None) or error), course)
         if isinstance(error, OSError) and error.errno in FULL + SHUT + OTHER:
             return _system(error, course)
-        seen.append(error)
+        checked.append(error)
         error = error.__cause__ or error.__context__
     return ""
 
 
-def _database(said: str, course: Course) -> str:
+def _database(reason: str, course: Course) -> str:
     path = _file(course)
     name = path.name if path else "the gradebook"
-    if "locked" in said:
+    if "locked" in reason:
         return (
             f"{name} is locked: another program holds it (nbgrader, the formgrader, a viewer of "
             "databases); close that, then run the same command again"
         )
-    if "full" in said:
+    if "full" in reason:
         return (
-            f"{name} cannot grow ({said}): free some space on the disk of {course.root}, then run "
-            "the same command again"
+            f"{name} cannot grow ({reason}): free some space on the disk of {course.root}, then "
+            "run the same command again"
         )
-    if "readonly" in said or "unable to open" in said:
+    if "readonly" in reason or "unable to open" in reason:
         return (
-            f"{name} cannot be written ({said}): give yourself the right to write it and its "
+            f"{name} cannot be written ({reason}): give yourself the right to write it and its "
             f"folder {path.parent if path else course.root}, then run the same command again"
         )
-    return f"{name} cannot be used ({said}): mend it or put back a copy of it"
+    return f"{name} cannot be used ({reason}): mend it or put back a copy of it"
 
 
 def _system(error: OSError, course: Course) -> str:
     where = _place(error.filename, course) if error.filename else ""
-    said = os.strerror(error.errno)
+    reason = os.strerror(error.errno)
     if error.errno in FULL:
         where = f"{where}, " if where else ""
         return (
-            f"nothing more can be written ({where}{said}): free some space on the disk of "
+            f"nothing more can be written ({where}{reason}): free some space on the disk of "
             f"{course.root} and in {tempfile.gettempdir()}, then run the same command again"
         )
     if error.errno in SHUT:
         where = where or "a folder"
         return (
-            f"{where} cannot be written ({said}): give yourself the right to write it, then run "
+            f"{where} cannot be written ({reason}): give yourself the right to write it, then run "
             "the same command again"
         )
-    return f"the system refused{f' {where}' if where else ''}: {said}"
+    return f"the system refused{f' {where}' if where else ''}: {reason}"
 
 
 def _place(name: str | bytes | Path, course: Course) -> str:
@@ -136,7 +223,7 @@ def _place(name: str | bytes | Path, course: Course) -> str:
     if path.is_relative_to(course.root):
         path = path.relative_to(course.root)
     shown = str(path) if path.parts else str(course.root)
-    return "".join(character if character.isprintable() else "?" for character in shown)
+    return printable(shown)
 
 
 def _file(course: Course) -> Path | None:

@@ -5,8 +5,8 @@ frame: a header in JSON, and the numbers of all tensors and arrays as raw bytes 
 is ever unpickled. What is neither data nor an array stays where it is, and a reference crosses.
 
 Tensors that the tests pass keep their identity: passing one twice gives the answer the same tensor,
-and what either side writes into it is carried over before the other looks (:class:`Kept`). So a
-test sees the same as if the answer ran beside it.
+and what either side writes into it is carried over before the other looks
+(:class:`SharedTensors`). So a test sees the same as if the answer ran beside it.
 """
 
 import builtins
@@ -40,15 +40,15 @@ SIMPLE = [
 ]
 
 
-class WireError(Exception):
+class ProtocolError(Exception):
     """What arrived is not what may arrive; the message says why."""
 
 
-class Gone(Exception):
+class Disconnected(Exception):
     """The other side has closed the connection."""
 
 
-class Late(Exception):
+class Timeout(Exception):
     """The other side has not answered in time."""
 
 
@@ -64,14 +64,14 @@ def send(
         deadline: when to give up, on `time.monotonic`'s clock; the connection is then of no use.
 
     Raises:
-        WireError: if it is too large.
-        Gone: if nobody listens any more.
-        Late: if it was not taken in time.
+        ProtocolError: if it is too large.
+        Disconnected: if nobody listens any more.
+        Timeout: if it was not taken in time.
     """
     text = json.dumps(header).encode()
     size = sum(map(len, blobs))
     if len(text) > MAX_HEADER or size > MAX_BODY:
-        raise WireError(
+        raise ProtocolError(
             f"{(len(text) + size) / 2**20:.0f} MB are too much: at most {MAX_BODY // 2**20} MB of "
             f"numbers and {MAX_HEADER // 2**20} MB of anything else can be returned or passed on"
         )
@@ -80,9 +80,9 @@ def send(
     try:
         connection.sendall(HEAD.pack(len(text), size) + text + b"".join(blobs))
     except TimeoutError:
-        raise Late from None
+        raise Timeout from None
     except OSError:
-        raise Gone from None
+        raise Disconnected from None
     finally:
         connection.settimeout(None)
 
@@ -110,24 +110,24 @@ class Incoming:
             tick: called every 50 ms while nothing arrives, and between pieces; it may raise.
 
         Raises:
-            Gone: if the connection ended.
-            Late: if the deadline passed.
-            WireError: if the frame is too large or no frame at all.
+            Disconnected: if the connection ended.
+            Timeout: if the deadline passed.
+            ProtocolError: if the frame is too large or no frame at all.
         """
         if not self._parts:
             self._parts.append(self._read(HEAD.size, deadline, tick))
         sizes = HEAD.unpack(self._parts[0])
         if sizes[0] > MAX_HEADER or sizes[1] > MAX_BODY:
-            raise WireError("a message larger than any that may be sent")
+            raise ProtocolError("a message larger than any that may be sent")
         while len(self._parts) < 3:
             self._parts.append(self._read(sizes[len(self._parts) - 1], deadline, tick))
         (_, text, body), self._parts = self._parts, []
         try:
             header = json.loads(bytes(text))
         except (ValueError, RecursionError, MemoryError):
-            raise WireError("a message that cannot be read") from None
+            raise ProtocolError("a message that cannot be read") from None
         if not isinstance(header, dict):
-            raise WireError("a message of another form")
+            raise ProtocolError("a message of another form")
         return header, body
 
     def _read(self, size: int, deadline: float, tick) -> memoryview:
@@ -135,25 +135,25 @@ class Incoming:
             try:
                 self._data, self._done = memoryview(bytearray(size)), 0
             except MemoryError:
-                raise WireError("a message for which there is no memory") from None
+                raise ProtocolError("a message for which there is no memory") from None
         hurried = tick is not None or deadline != math.inf
         while self._done < size:
             self.connection.settimeout(0.05 if hurried else None)
             try:
-                got = self.connection.recv_into(self._data[self._done :])
+                count = self.connection.recv_into(self._data[self._done :])
             except TimeoutError:
-                got = None
+                count = None
             except OSError:
-                raise Gone from None
+                raise Disconnected from None
             finally:
                 self.connection.settimeout(None)
-            if got == 0:
-                raise Gone
-            self._done += got or 0
+            if count == 0:
+                raise Disconnected
+            self._done += count or 0
             if tick is not None:
                 tick()
             if time.monotonic() > deadline:
-                raise Late
+                raise Timeout
         data, self._data = self._data, None
         return data
 
@@ -169,18 +169,18 @@ class Packer:
     Args:
         refer: gives the reference for an object that is no data.
         resolve: gives the object for a reference.
-        kept: the tensors and arrays that both sides hold, or None.
+        shared: the tensors and arrays that both sides hold, or None.
     """
 
     def __init__(
         self,
         refer: Callable[[object], dict],
         resolve: Callable[[dict], object],
-        kept: "Kept | None" = None,
+        shared: "SharedTensors | None" = None,
     ):
-        self.refer, self.resolve, self.kept = refer, resolve, kept
+        self.refer, self.resolve, self.shared = refer, resolve, shared
 
-    def pack(self, value: object, blobs: list[bytes], *, keep: bool = False) -> Any:
+    def pack(self, value: object, blobs: list[bytes], *, share: bool = False) -> Any:
         """The tree for a value; raw bytes are appended to `blobs`."""
         kind = type(value)
         if value is None or kind in (bool, int, float, str):
@@ -188,14 +188,14 @@ class Packer:
         if kind in (list, tuple, set, frozenset) or isinstance(value, (list, tuple)):
             # Subclasses of tuple, such as a size or a named tuple, arrive as tuples.
             name = next(base for base in (list, tuple, set, frozenset) if isinstance(value, base))
-            return {name.__name__: [self.pack(part, blobs, keep=keep) for part in list(value)]}
+            return {name.__name__: [self.pack(part, blobs, share=share) for part in list(value)]}
         if isinstance(value, dict):
             pairs = list(dict.items(value))
-            return {"dict": [[self.pack(part, blobs, keep=keep) for part in p] for p in pairs]}
+            return {"dict": [[self.pack(part, blobs, share=share) for part in p] for p in pairs]}
         if isinstance(value, torch.Tensor):
-            return self._tensor(value, blobs, keep)
+            return self._tensor(value, blobs, share)
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-            return self._array(value, blobs, keep)
+            return self._array(value, blobs, share)
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
             blobs.append(value.tobytes())
             return {"scalar": [value.dtype.name, len(blobs[-1])]}
@@ -217,27 +217,27 @@ class Packer:
             return {"device": str(value)}
         return {"reference": self.refer(value)}
 
-    def _tensor(self, value: torch.Tensor, blobs: list[bytes], keep: bool) -> dict:
+    def _tensor(self, value: torch.Tensor, blobs: list[bytes], share: bool) -> dict:
         if value.layout is not torch.strided or value.device.type == "meta":
-            raise WireError(f"a tensor that is {value.layout} on {value.device} cannot be sent")
+            raise ProtocolError(f"a tensor that is {value.layout} on {value.device} cannot be sent")
         name = str(value.dtype).removeprefix("torch.")
         if name not in SIMPLE:
-            raise WireError(f"a tensor of dtype {value.dtype} cannot be sent")
+            raise ProtocolError(f"a tensor of dtype {value.dtype} cannot be sent")
         blob = tensor_bytes(value)
         entry = [name, list(value.shape), len(blob), value.requires_grad]
-        if keep and self.kept is not None:
-            number, known = self.kept.number(value, blob)
+        if share and self.shared is not None:
+            number, known = self.shared.number(value, blob)
             if known:
                 return {"same": number}
             entry.append(number)
         blobs.append(blob)
         return {"tensor": entry}
 
-    def _array(self, value: np.ndarray, blobs: list[bytes], keep: bool) -> dict:
+    def _array(self, value: np.ndarray, blobs: list[bytes], share: bool) -> dict:
         blob = value.tobytes()
         entry = [value.dtype.name, list(value.shape), len(blob)]
-        if keep and self.kept is not None and type(value) is np.ndarray:
-            number, known = self.kept.number(value, blob)
+        if share and self.shared is not None and type(value) is np.ndarray:
+            number, known = self.shared.number(value, blob)
             if known:
                 return {"same": number}
             entry.append(number)
@@ -248,22 +248,22 @@ class Packer:
         """The value for a tree.
 
         Raises:
-            WireError: if the tree is none of `pack`'s.
+            ProtocolError: if the tree is none of `pack`'s.
         """
         try:
             return self._unpack(tree, body)
-        except WireError:
+        except ProtocolError:
             raise
         except (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError,
                 OverflowError, RecursionError, MemoryError) as problem:  # fmt: skip
-            raise WireError(f"a value that cannot be read ({type(problem).__name__})") from None
+            raise ProtocolError(f"a value that cannot be read ({type(problem).__name__})") from None
 
     def _unpack(self, tree: Any, body: "Body") -> Any:
         if tree is None or type(tree) in (bool, int, float, str):
             return tree
         ((kind, what),) = tree.items()
         if kind in ("set", "frozenset", "dict") and len(what) > MAX_HASHED:
-            raise WireError(
+            raise ProtocolError(
                 f"a {kind} of {len(what)} entries: at most {MAX_HASHED} can be looked at"
             )
         if kind in ("list", "tuple", "set", "frozenset"):
@@ -280,8 +280,8 @@ class Packer:
             name, shape, size, *number = what
             value = _array(name, shape, body.take(size)).copy()
             return self._hold(value, number)
-        if kind == "same" and self.kept is not None:
-            return self.kept.held[what]
+        if kind == "same" and self.shared is not None:
+            return self.shared.received[what]
         if kind == "scalar":
             name, size = what
             return _array(name, [], body.take(size))[()]
@@ -301,11 +301,11 @@ class Packer:
             return torch.device(what)
         if kind == "reference":
             return self.resolve(what)
-        raise WireError("a value of an unknown kind")
+        raise ProtocolError("a value of an unknown kind")
 
     def _hold(self, value, number: list):
-        if number and self.kept is not None:
-            self.kept.held[number[0]] = value
+        if number and self.shared is not None:
+            self.shared.received[number[0]] = value
         return value
 
 
@@ -317,28 +317,28 @@ class Body:
 
     def take(self, size: int) -> memoryview:
         if type(size) is not int or size < 0 or self.at + size > len(self.data):
-            raise WireError("a message shorter than it says")
+            raise ProtocolError("a message shorter than it says")
         self.at += size
         return self.data[self.at - size : self.at]
 
 
-class Kept:
+class SharedTensors:
     """Tensors and arrays that were passed to the other side, by number.
 
     The side that passes them remembers their bytes, so that it finds what was written since.
     """
 
     def __init__(self):
-        self.held: dict[int, Any] = {}  # on the side that was passed them
+        self.received: dict[int, Any] = {}  # on the side that was passed them
         self._sent: dict[int, tuple[weakref.ref, int, bytes]] = {}  # id -> (object, number, bytes)
         self._last = 0
 
     def number(self, value, blob: bytes) -> tuple[int, bool]:
         """A value's number, and whether the other side has it already."""
-        found = self._sent.get(id(value))
-        if found and found[0]() is value:
-            if found[2] == blob:
-                return found[1], True
+        entry = self._sent.get(id(value))
+        if entry and entry[0]() is value:
+            if entry[2] == blob:
+                return entry[1], True
         self._last += 1
         self._sent[id(value)] = (weakref.ref(value), self._last, blob)
         return self._last, False
@@ -363,20 +363,22 @@ class Kept:
     def apply(self, changes: list, gone: list[int], body: Body) -> None:
         """Carry over what the other side wrote into values it passed."""
         for number, size in changes:
-            if number in self.held:
-                overwrite(self.held[number], body.take(size))
+            if number in self.received:
+                overwrite(self.received[number], body.take(size))
         for number in gone:
-            self.held.pop(number, None)
+            self.received.pop(number, None)
 
     def state(self) -> dict[int, tuple[bytes, list[int]]]:
         """The bytes and the shape of each value that was passed here."""
-        return {number: (content(value), list(value.shape)) for number, value in self.held.items()}
+        return {
+            number: (content(value), list(value.shape)) for number, value in self.received.items()
+        }
 
     def changed_here(self, before: dict, blobs: list[bytes]) -> list:
         """What was done to passed values on the side that was passed them, since `before`."""
         changes = []
         for number, old in before.items():
-            value = self.held.get(number)
+            value = self.received.get(number)
             if value is None:
                 continue
             now, shape = content(value), list(value.shape)
@@ -423,7 +425,7 @@ def overwrite(value, data: memoryview) -> None:
     """Put other numbers into a tensor or an array.
 
     Raises:
-        WireError: if the bytes do not fit.
+        ProtocolError: if the bytes do not fit.
     """
     if isinstance(value, torch.Tensor):
         new = _tensor(str(value.dtype).removeprefix("torch."), list(value.shape), data)
@@ -436,7 +438,7 @@ def overwrite(value, data: memoryview) -> None:
 def _tensor(name: str, shape: list[int], data: memoryview) -> torch.Tensor:
     dtype = TORCH_DTYPES[name]
     if name not in SIMPLE:
-        raise WireError("a tensor of an unknown dtype")
+        raise ProtocolError("a tensor of an unknown dtype")
     _check_size(shape, dtype.itemsize, len(data))
     if len(data) == 0:
         return torch.empty(shape, dtype=dtype)
@@ -447,7 +449,7 @@ def _tensor(name: str, shape: list[int], data: memoryview) -> torch.Tensor:
 def _array(name: str, shape: list[int], data: memoryview) -> np.ndarray:
     dtype = np.dtype(name)
     if dtype.kind not in "biufc":
-        raise WireError("an array of an unknown dtype")
+        raise ProtocolError("an array of an unknown dtype")
     _check_size(shape, dtype.itemsize, len(data))
     raw = np.frombuffer(bytes(data), np.uint8)
     return (raw != 0 if dtype.kind == "b" else raw.view(dtype)).reshape(shape)
@@ -456,4 +458,4 @@ def _array(name: str, shape: list[int], data: memoryview) -> np.ndarray:
 def _check_size(shape: list[int], item: int, size: int) -> None:
     sizes = [n for n in shape if type(n) is int and 0 <= n < 2**40]
     if len(sizes) != len(shape) or len(shape) > 64 or math.prod(sizes) * item != size:
-        raise WireError("an array whose shape does not fit its numbers")
+        raise ProtocolError("an array whose shape does not fit its numbers")

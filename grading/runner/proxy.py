@@ -1,9 +1,10 @@
-"""A learner's answer as the tests reach it: stand-ins whose calls cross to the sandbox as data.
+"""A learner's answer as the tests reach it: proxies whose calls cross to the sandbox as data.
 
-A test holds a :class:`StandIn` where in a single kernel it would hold the learner's function, class
-or object. What it does with it becomes a request (:class:`Bench`), which :mod:`grading.agent`
-answers from inside the sandbox; arguments and results cross by :mod:`grading.wire`. The other side
-is the learner's, so no reply is believed to be more than data, or even to be one.
+A test holds a :class:`Proxy` where in a single kernel it would hold the learner's function, class
+or object. What it does with it becomes a request (:class:`Session`), which
+:mod:`grading.runner.learner` answers from inside the sandbox; arguments and results cross by
+:mod:`grading.runner.protocol`. The other side is the learner's, so no reply is believed to be more
+than data, or even to be one.
 """
 
 import builtins
@@ -14,9 +15,18 @@ from dataclasses import dataclass
 
 import torch
 
-from grading.probe import Probe
-from grading.wire import Body, Gone, Incoming, Kept, Late, Packer, WireError, send
-from grading.work import Ended, Limits, Stopped
+from grading.runner.job import Ended, Limits, Stopped
+from grading.runner.probe import Probe
+from grading.runner.protocol import (
+    Body,
+    Disconnected,
+    Incoming,
+    Packer,
+    ProtocolError,
+    SharedTensors,
+    Timeout,
+    send,
+)
 
 MAX_CALLBACKS = 100_000  # calls from the answer to functions of the tests, per request
 MAX_TEXT = 100_000
@@ -24,7 +34,7 @@ MAX_SHOWN = 300  # characters of a message that a library raised in the answer
 OWN = "(its message is your code's own and is not shown: the tests' inputs may be in it)"
 
 
-class Bench:
+class Session:
     """The learner's side as the tests reach it: requests out, data in.
 
     Args:
@@ -47,8 +57,8 @@ class Bench:
         self.sandbox = self._start()
         self.round += 1
         self.incoming = Incoming(self.sandbox.connection)
-        self.kept = Kept()
-        self.packer = Packer(self._refer, self._resolve, self.kept)
+        self.shared = SharedTensors()
+        self.packer = Packer(self._refer, self._resolve, self.shared)
 
     def begin(self, seconds: float) -> None:
         """A cell begins: it has this long, and functions of earlier tests are out of reach."""
@@ -71,22 +81,22 @@ class Bench:
         Raises:
             Ended: if the sandbox ended, or had to be ended.
             Stopped: if the learner's code took too long and could be interrupted.
-            WireError: if an argument cannot cross.
+            ProtocolError: if an argument cannot cross.
         """
         if self.sandbox is None:
             raise Ended("Python had stopped before")
         blobs: list[bytes] = []
-        written, gone = self.kept.written(blobs)
+        written, gone = self.shared.written(blobs)
         if arguments is not None:
-            what = what | {"arguments": self.packer.pack(arguments, blobs, keep=True)}
+            what = what | {"arguments": self.packer.pack(arguments, blobs, share=True)}
         what = what | {"written": written, "gone": gone}
         try:
             header, body, interrupted = self._exchange(what, blobs)
-        except Gone:
+        except Disconnected:
             why = self.sandbox.end()
             self.sandbox = None
             raise Ended(why or "Python stopped: the process ended") from None
-        except (WireError, Ended) as problem:
+        except (ProtocolError, Ended) as problem:
             self.close()
             raise Ended(f"{problem}") from None
         except BaseException:
@@ -106,7 +116,7 @@ class Bench:
                 try:
                     until = self.deadline + (2.0 if interrupted else 0.0)
                     header, body = self.incoming.receive(until, self.sandbox.check)
-                except Late:
+                except Timeout:
                     if interrupted:
                         raise
                     interrupted = True
@@ -119,7 +129,7 @@ class Bench:
                     raise Ended("it called functions of the tests without end")
                 answer, back = self._called(header, Body(body))
                 send(connection, answer, back, self.deadline)
-        except Late:
+        except Timeout:
             raise Ended(f"{self._too_long()} and could not be interrupted") from None
 
     def _too_long(self) -> str:
@@ -141,21 +151,21 @@ class Bench:
             return {"raised": {"type": kind.__name__, "message": str(problem)[:MAX_TEXT]}}, []
 
     def _refer(self, value: object) -> dict:
-        if type(value) is StandIn:
+        if type(value) is Proxy:
             return _of(value).place
         if callable(value):
             number = next(self._numbers)
             self.callbacks[number] = value
             return {"callback": number, "name": str(getattr(value, "__name__", "function"))}
-        raise WireError(f"an argument of type {type(value).__name__} cannot be passed")
+        raise ProtocolError(f"an argument of type {type(value).__name__} cannot be passed")
 
     def _resolve(self, reference: dict) -> object:
         if "back" in reference:
             return self.callbacks[reference["back"]]
         name = reference["type"]
         if type(reference["handle"]) is not int or type(name) is not str:
-            raise WireError("a reference that is none")
-        return StandIn(self, {"handle": reference["handle"]}, name)
+            raise ProtocolError("a reference that is none")
+        return Proxy(self, {"handle": reference["handle"]}, name)
 
     def ask(self, what: dict, arguments: object = None) -> object:
         """Ask for a result, and raise what the answer raised."""
@@ -167,13 +177,15 @@ class Bench:
             result = None
             if "raised" not in reply:
                 result = self.packer.unpack(reply["result"], body)
-            self.kept.take_back(reply.get("changed", []), body)
+            self.shared.take_back(reply.get("changed", []), body)
             self.printed |= reply.get("printed") is True
             raised = reply.get("raised")
             problem = None if raised is None else _error(raised)
-        except (WireError, KeyError, TypeError, ValueError, AttributeError) as problem:
-            said = str(problem) if isinstance(problem, WireError) else "a reply of another form"
-            raise TypeError(f"what the call returned cannot be looked at: {said}") from None
+        except (ProtocolError, KeyError, TypeError, ValueError, AttributeError) as problem:
+            reason = (
+                str(problem) if isinstance(problem, ProtocolError) else "a reply of another form"
+            )
+            raise TypeError(f"what the call returned cannot be looked at: {reason}") from None
         if problem is not None:
             raise problem
         return result
@@ -181,25 +193,25 @@ class Bench:
 
 @dataclass(frozen=True)
 class _Target:
-    """Where on the learner's side a stand-in's original is: by name, or by handle."""
+    """Where on the learner's side a proxy's original is: by name, or by handle."""
 
-    bench: Bench
+    session: Session
     place: dict
     round: int
     name: str
 
 
-class StandIn:
+class Proxy:
     """What a test holds instead of a learner's function, class or object."""
 
     __slots__ = ("_target",)
 
-    def __init__(self, bench: Bench, place: dict, name: str):
-        self._target = _Target(bench, place, bench.round, name)
+    def __init__(self, session: Session, place: dict, name: str):
+        self._target = _Target(session, place, session.round, name)
 
     def __call__(self, *args, **kwargs):
         target = _of(self)
-        return target.bench.ask({"do": "call"} | target.place, (args, kwargs))
+        return target.session.ask({"do": "call"} | target.place, (args, kwargs))
 
     def __getattr__(self, attribute: str):
         target = _of(self)
@@ -209,18 +221,18 @@ class StandIn:
             raise AttributeError(attribute)
         attributes = [*target.place.get("attributes", []), attribute]
         place = target.place | {"attributes": attributes}
-        found = target.bench.ask({"do": "get"} | place)
-        if type(found) is StandIn:
-            return StandIn(target.bench, place, attribute)  # a method: found again by its name
+        found = target.session.ask({"do": "get"} | place)
+        if type(found) is Proxy:
+            return Proxy(target.session, place, attribute)  # a method: found again by its name
         return found
 
     def __repr__(self):
         return f"<{_of(self).name} of the answer>"
 
 
-def _of(value: StandIn) -> _Target:
+def _of(value: Proxy) -> _Target:
     target = value._target
-    if "handle" in target.place and target.round != target.bench.round:
+    if "handle" in target.place and target.round != target.session.round:
         raise Stopped("the object is gone, because Python stopped")
     return target
 
@@ -255,15 +267,15 @@ class SplitProbe(Probe):
     """The tests' tool, for an answer that runs elsewhere."""
 
     def gradients(self, function, *args, upstream, part=None):
-        if type(function) is not StandIn:
+        if type(function) is not Proxy:
             return super().gradients(function, *args, upstream=upstream, part=part)
         target = _of(function)
         # Copies: what the answer does to them is not carried over.
         passed = [self._copy(value) for value in args]
-        fitting, found = target.bench.ask(
+        fits, found = target.session.ask(
             {"do": "gradients"} | target.place, (passed, upstream.clone(), part)
         )
-        if fitting is not True:
+        if fits is not True:
             raise AssertionError(
                 f"Expected a tensor of shape {tuple(upstream.shape)}, but got {self._what(found)}"
             )

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from grading.standin import Bench, StandIn
-from grading.wire import HEAD, Gone, Incoming, Late, receive, send
-from grading.work import Ended, Limits, Stopped
+from grading.runner.job import Ended, Limits, Stopped
+from grading.runner.protocol import HEAD, Disconnected, Incoming, Timeout, receive, send
+from grading.runner.proxy import Proxy, Session
 
 
 def frame(header: dict, body: bytes = b"") -> bytes:
@@ -32,7 +32,7 @@ class Box:
         threading.Thread(target=self._play, args=[play], daemon=True).start()
 
     def _play(self, play):
-        with self.other, contextlib.suppress(OSError, Gone):
+        with self.other, contextlib.suppress(OSError, Disconnected):
             play(self.other, self)
 
     def interrupt(self):
@@ -47,12 +47,12 @@ class Box:
 
 
 @pytest.fixture
-def bench():
+def session():
     """Makes benches, and closes them."""
     with contextlib.ExitStack() as stack:
 
-        def make(play, seconds: float = 0.3) -> Bench:
-            made = Bench(lambda: Box(play), Limits(cell_seconds=seconds))
+        def make(play, seconds: float = 0.3) -> Session:
+            made = Session(lambda: Box(play), Limits(cell_seconds=seconds))
             stack.callback(made.close)
             made.begin(seconds)
             return made
@@ -78,7 +78,7 @@ def test_a_late_frame_is_read_on_from_where_it_stopped(line, part):
     whole = frame({"first": 1}, b"12345678")
     incoming = Incoming(one)
     two.sendall(whole[:part])
-    with pytest.raises(Late):
+    with pytest.raises(Timeout):
         incoming.receive(time.monotonic() + 0.02)
     two.sendall(whole[part:] + frame({"second": 2}))
     header, body = incoming.receive(time.monotonic() + 5)
@@ -86,7 +86,7 @@ def test_a_late_frame_is_read_on_from_where_it_stopped(line, part):
     assert incoming.receive()[0] == {"second": 2}
 
 
-def test_a_reply_that_was_late_in_the_middle_is_not_taken_for_the_next(bench):
+def test_a_reply_that_was_late_in_the_middle_is_not_taken_for_the_next(session):
     def play(line, box):
         receive(line)
         whole = frame(result("late"))
@@ -96,7 +96,7 @@ def test_a_reply_that_was_late_in_the_middle_is_not_taken_for_the_next(bench):
         receive(line)
         line.sendall(frame(result("in time")))
 
-    tests = bench(play)
+    tests = session(play)
     with pytest.raises(Stopped, match="more than 0 s"):
         tests.ask({"do": "call"})
     tests.begin(5.0)
@@ -104,7 +104,7 @@ def test_a_reply_that_was_late_in_the_middle_is_not_taken_for_the_next(bench):
     assert tests.round == 1  # the same sandbox
 
 
-def test_a_request_that_is_left_in_the_middle_ends_its_sandbox(bench):
+def test_a_request_that_is_left_in_the_middle_ends_its_sandbox(session):
     class Alarm(Exception):
         pass
 
@@ -115,7 +115,7 @@ def test_a_request_that_is_left_in_the_middle_ends_its_sandbox(bench):
         receive(line)
         line.sendall(frame(result("of the second")))
 
-    tests = bench(play, 5.0)
+    tests = session(play, 5.0)
     tick = tests.sandbox.check
 
     def ring():
@@ -130,8 +130,8 @@ def test_a_request_that_is_left_in_the_middle_ends_its_sandbox(bench):
         tests.ask({"do": "call"})
 
 
-def test_who_does_not_take_what_a_test_passes_is_ended(bench):
-    tests = bench(lambda line, box: time.sleep(60))
+def test_who_does_not_take_what_a_test_passes_is_ended(session):
+    tests = session(lambda line, box: time.sleep(60))
     begin = time.monotonic()
     with pytest.raises(Ended, match="could not be interrupted"):
         tests.request({"do": "call"}, (["x" * 10**7], {}))
@@ -141,11 +141,11 @@ def test_who_does_not_take_what_a_test_passes_is_ended(bench):
 
 def test_sending_gives_up_at_its_deadline(line):
     one, _ = line
-    with pytest.raises(Late):
+    with pytest.raises(Timeout):
         send(one, {}, [bytes(10**7)], time.monotonic() + 0.05)
 
 
-def test_functions_of_a_test_are_out_of_reach_in_later_cells(bench):
+def test_functions_of_a_test_are_out_of_reach_in_later_cells(session):
     called = []
 
     def play(line, box):
@@ -161,8 +161,8 @@ def test_functions_of_a_test_are_out_of_reach_in_later_cells(bench):
             reply, _ = receive(line)
             line.sendall(frame(result(json.dumps(reply))))
 
-    tests = bench(play, 5.0)
-    function = StandIn(tests, {"name": "f"}, "f")
+    tests = session(play, 5.0)
+    function = Proxy(tests, {"name": "f"}, "f")
     assert json.loads(function(lambda: called.append(1) or 7)) == {"result": 7}
     tests.begin(5.0)  # the next cell
     reply = json.loads(function(lambda: called.append(2)))

@@ -1,8 +1,8 @@
 """Run a submission with the verdict on this side, and the learner's code in a sandbox.
 
-Learner's cells run in a sandbox (:mod:`grading.agent`). Test cells run here, unchanged, in a
-process that the learner's code cannot reach: the names that the learner defined are stand-ins
-there (:mod:`grading.standin`). What the learner prints, patches, redefines or ends changes nothing
+Learner's cells run in a sandbox (:mod:`grading.runner.learner`). Test cells run here, unchanged, in
+a process that the learner's code cannot reach: the names that the learner defined are proxies
+(:mod:`grading.runner.proxy`). What the learner prints, patches, redefines or ends changes nothing
 here.
 
 One bad cell costs its own points: after a sandbox has ended, a new one runs the cells again, all
@@ -19,96 +19,86 @@ import time
 import traceback
 from collections.abc import Callable
 
-from grading.standin import MAX_TEXT, Bench, SplitProbe, StandIn
-from grading.wire import WireError
-from grading.work import Cell, Ended, Judged, Limits, Stopped, defined_names
+from grading.runner.job import Cell, Ended, Job, Stopped, Verdict
+from grading.runner.protocol import ProtocolError
+from grading.runner.proxy import MAX_TEXT, Proxy, Session, SplitProbe
 
 MAX_RESTARTS = 5
 PRINTED = "[What your code printed here is not shown: the tests' inputs may be in it.]\n"
 
 
-def judge(
-    cells: list[Cell],
-    names: list[str],
-    salt: str,
-    start: Callable[[], object],
-    limits: Limits,
-) -> Judged:
-    """Run the cells in order.
+def judge(job: Job, start: Callable[[], object]) -> Verdict:
+    """Run a job's cells in order.
 
     Args:
-        cells: the code cells.
-        names: what the tests may use of the learner's: the names that the instructor's own
-            answers define.
-        salt: seeds the tests' random draws.
-        start: starts a sandbox (see :class:`grading.standin.Bench`).
-        limits: what the submission may use.
+        job: the cells, the names that tests may use of the learner's, and the limits.
+        start: starts a sandbox (see :class:`grading.runner.proxy.Session`).
 
     Raises:
         OSError: if no sandbox can be started.
     """
-    return _Run(names, salt, start, limits).all(cells)
+    return _Run(job, start).all(job.cells)
 
 
 class _Run:
     """One notebook on its way: a method for each role that a cell can have."""
 
-    def __init__(self, names: list[str], salt: str, start: Callable[[], object], limits: Limits):
-        self.names, self.salt, self.limits = names, salt, limits
+    def __init__(self, job: Job, start: Callable[[], object]):
+        self.names, self.salt, self.limits = job.names, job.salt, job.limits
         self.start = time.monotonic()
-        self.end = self.start + limits.total_seconds
-        self.result = Judged()
+        self.end = self.start + self.limits.total_seconds
+        self.result = Verdict()
         self.space: dict = {"__name__": "__main__", "__builtins__": builtins}  # the tests' names
         self.own: set[str] = set()  # names of given cells: a learner's are not looked at
         self.ran: list[str] = []  # cells that a new sandbox has to run again
         self.restarts = 0
-        self.bench = Bench(start, limits)
+        self.session = Session(start, self.limits)
         self.spent = {"sandbox": time.monotonic() - self.start}
         self.spent |= {"answer": 0.0, "test": 0.0, "given": 0.0}
 
-    def all(self, cells: list[Cell]) -> Judged:
+    def all(self, cells: tuple[Cell, ...]) -> Verdict:
         run = {"answer": self._answer, "test": self._test, "given": self._given}
         try:
             for number, cell in enumerate(cells, 1):
                 begin = time.monotonic()
                 late = begin > self.end
-                outputs = self._too_late() if late else run[cell.role](number, cell.source)
+                outputs = self._too_late() if late else run[cell.role](number, cell)
                 self.result.outputs.append(outputs)
                 self.spent[cell.role] += time.monotonic() - begin
         finally:
-            self.bench.close()
+            self.session.close()
         self.spent["all"] = time.monotonic() - self.start
         self.result.seconds = {key: round(value, 4) for key, value in self.spent.items()}
         return self.result
 
-    def _answer(self, number: int, source: str) -> list[dict]:
+    def _answer(self, number: int, cell: Cell) -> list[dict]:
         """Run a learner's cell in the sandbox."""
         if not self._revive():
             return [_gone()]
         self._begin()
         try:
-            reply, _ = self.bench.request({"do": "cell", "source": source})
+            reply, _ = self.session.request({"do": "cell", "source": cell.source})
         except Stopped as problem:
-            self.ran.append(source)
+            self.ran.append(cell.source)
             return [_problem("TimeoutError", f"This cell: {problem}.")]
         except Ended as problem:
             self.result.notes.append(f"Cell {number}: {problem}.")
-            said = f"Python stopped while this cell ran: {problem}."
-            return [_problem("RuntimeError", said)]
-        self.ran.append(source)
+            message = f"Python stopped while this cell ran: {problem}."
+            return [_problem("RuntimeError", message)]
+        self.ran.append(cell.source)
         return _clean(reply.get("outputs"))
 
-    def _given(self, number: int, source: str) -> list[dict]:
+    def _given(self, number: int, cell: Cell) -> list[dict]:
         """Run a cell of the instructor's on both sides."""
-        run_here(source, self.space)
-        self.own |= {name for name in defined_names(source) if name in self.space}
+        run_here(cell.source, self.space)
+        self.own |= {name for name in cell.defines if name in self.space}
         if "probe" in self.space and not isinstance(self.space["probe"], SplitProbe):
             self.space["probe"] = SplitProbe()
             self.space["probe"].salt = self.salt
-        return self._answer(number, source)
+        return self._answer(number, cell)
 
-    def _test(self, number: int, source: str) -> list[dict]:
-        """Run a test here, with stand-ins for what the learner has defined by now."""
+    def _test(self, number: int, cell: Cell) -> list[dict]:
+        """Run a test here, with proxies for what the learner has defined by now."""
         if not self._revive():
             return [_gone()]
         self._begin()
@@ -116,10 +106,10 @@ class _Run:
         self._begin()
         if not outputs:
             with _alarm(2 * self.limits.cell_seconds + 5):
-                outputs = run_here(source, self.space)
-            if self.bench.printed:
+                outputs = run_here(cell.source, self.space)
+            if self.session.printed:
                 outputs.insert(0, {"output_type": "stream", "name": "stdout", "text": PRINTED})
-        if self.bench.sandbox is None:
+        if self.session.sandbox is None:
             self.result.notes.append(f"Python stopped in the tests of cell {number}.")
         return outputs
 
@@ -127,38 +117,38 @@ class _Run:
         """Put what the learner has defined by now into the tests' names."""
         wanted = [name for name in self.names if name not in self.own]
         try:
-            reply, body = self.bench.request({"do": "names", "names": wanted})
+            reply, body = self.session.request({"do": "names", "names": wanted})
             found = reply["names"]
             values = {
-                name: self.bench.packer.unpack(tree, body)
+                name: self.session.packer.unpack(tree, body)
                 for name, tree in found.items()
                 if name in wanted
             }
-        except (Ended, Stopped, WireError, KeyError, AttributeError, TypeError) as problem:
+        except (Ended, Stopped, ProtocolError, KeyError, AttributeError, TypeError) as problem:
             return [_problem("RuntimeError", f"Python stopped before the tests: {problem}.")]
         for name in wanted:
             self.space.pop(name, None)
             if name in values:
                 value = values[name]
-                by_name = type(value) is StandIn
-                self.space[name] = StandIn(self.bench, {"name": name}, name) if by_name else value
+                by_name = type(value) is Proxy
+                self.space[name] = Proxy(self.session, {"name": name}, name) if by_name else value
         return []
 
     def _begin(self) -> None:
         """Give what comes next the time of a cell, as far as the notebook has any left."""
-        self.bench.begin(min(self.limits.cell_seconds, self.end - time.monotonic()))
+        self.session.begin(min(self.limits.cell_seconds, self.end - time.monotonic()))
 
     def _revive(self) -> bool:
         """Make sure that there is a sandbox in which the earlier cells have run."""
-        while self.bench.sandbox is None:
+        while self.session.sandbox is None:
             self.restarts += 1
             if self.restarts > MAX_RESTARTS or time.monotonic() > self.end:
                 return False
-            self.bench.reopen()
+            self.session.reopen()
             for source in list(self.ran):
                 self._begin()
                 try:
-                    self.bench.request({"do": "cell", "source": source})
+                    self.session.request({"do": "cell", "source": source})
                 except Stopped:
                     pass
                 except Ended:
@@ -167,11 +157,11 @@ class _Run:
         return True
 
     def _too_late(self) -> list[dict]:
-        said = (
+        message = (
             f"The notebook ran for more than {self.limits.total_seconds:.0f} s and was stopped "
             f"before this cell. Look for a loop that does not end."
         )
-        return [_problem("TimeoutError", said)]
+        return [_problem("TimeoutError", message)]
 
 
 @contextlib.contextmanager
@@ -184,13 +174,13 @@ def _alarm(seconds: float):
     def ring(number, frame):
         raise Stopped(f"the test ran for more than {seconds:.0f} s")
 
-    heard = signal.signal(signal.SIGALRM, ring)
+    previous = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again, should something catch it
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, heard)
+        signal.signal(signal.SIGALRM, previous)
 
 
 def run_here(source: str, space: dict) -> list[dict]:
@@ -204,11 +194,11 @@ def run_here(source: str, space: dict) -> list[dict]:
             render = getattr(problem, "_render_traceback_", None)
             lines = render() if render else traceback.format_exception_only(problem)
             lines = [str(line)[:MAX_TEXT] for line in lines]
-            said = str(problem)[:MAX_TEXT]
+            message = str(problem)[:MAX_TEXT]
             if hasattr(problem, "shown"):  # the answer raised it
-                said = problem.shown
+                message = problem.shown
                 lines = lines if render else None
-            outputs.append(_problem(type(problem).__name__, said, lines))
+            outputs.append(_problem(type(problem).__name__, message, lines))
     if out.getvalue():
         text = out.getvalue()[:MAX_TEXT]
         outputs.insert(0, {"output_type": "stream", "name": "stdout", "text": text})
@@ -236,19 +226,19 @@ def _gone() -> dict:
 
 def _clean(outputs: object) -> list[dict]:
     """The learner's outputs, as far as they have the form of outputs; all else is left out."""
-    kept: list[dict] = []
+    clean: list[dict] = []
     for output in outputs if isinstance(outputs, list) else []:
         if not isinstance(output, dict):
             continue
         kind = output.get("output_type")
         if kind == "stream" and isinstance(output.get("text"), str):
             text = output["text"][: 2 * MAX_TEXT]
-            kept.append({"output_type": "stream", "name": "stdout", "text": text})
+            clean.append({"output_type": "stream", "name": "stdout", "text": text})
         elif kind == "error":
             lines = output.get("traceback")
             lines = [str(line) for line in lines[:100]] if isinstance(lines, list) else []
-            name, said = str(output.get("ename"))[:200], str(output.get("evalue"))[:MAX_TEXT]
-            kept.append(_problem(name, said, lines))
+            name, message = str(output.get("ename"))[:200], str(output.get("evalue"))[:MAX_TEXT]
+            clean.append(_problem(name, message, lines))
         elif kind in ("display_data", "execute_result") and isinstance(output.get("data"), dict):
             data = {
                 key: value
@@ -256,5 +246,5 @@ def _clean(outputs: object) -> list[dict]:
                 if key in ("text/plain", "image/png", "image/jpeg") and isinstance(value, str)
             }
             if data:
-                kept.append({"output_type": "display_data", "data": data, "metadata": {}})
-    return kept[:300]
+                clean.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return clean[:300]

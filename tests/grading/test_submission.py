@@ -8,12 +8,12 @@ from datetime import datetime
 import pytest
 from course_folder import NAME, answers
 
-from grading import intake
+from grading import notebook, submission
 
 
 def test_a_notebook_is_read_cell_by_cell():
-    notebook = answers(double="def double(x):\n    return 'ü'")
-    cells = intake.parse(json.dumps(notebook).encode())
+    book = answers(double="def double(x):\n    return 'ü'")
+    cells = notebook.parse(json.dumps(book).encode())
     assert [cell.grade_id for cell in cells] == [
         None,
         "double",
@@ -26,9 +26,9 @@ def test_a_notebook_is_read_cell_by_cell():
 
 
 def test_a_byte_order_mark_and_lines_in_a_list_are_fine():
-    notebook = answers()
-    notebook.cells[1].source = ["def double(x):\n", "    return 0"]
-    cells = intake.parse(b"\xef\xbb\xbf" + json.dumps(notebook).encode())
+    book = answers()
+    book.cells[1].source = ["def double(x):\n", "    return 0"]
+    cells = notebook.parse(b"\xef\xbb\xbf" + json.dumps(book).encode())
     assert cells[1].source == "def double(x):\n    return 0"
 
 
@@ -56,7 +56,7 @@ def _cell(**changes):
         (_with(nbformat=5), "format 5"),
         (_with(nbformat="4"), "format unknown"),
         (_with(cells={}), "no list of cells"),
-        (_with(cells=[{}] * (intake.MAX_CELLS + 1)), r"2001 cells.*at most 2000"),
+        (_with(cells=[{}] * (notebook.MAX_CELLS + 1)), r"2001 cells.*at most 2000"),
         (_with(cells=[1]), "Cell 1 of the notebook is of no known kind"),
         (_cell(cell_type="shell"), "Cell 1 of the notebook is of no known kind"),
         (_cell(source=None), "Cell 1 of the notebook has no text"),
@@ -65,13 +65,13 @@ def _cell(**changes):
     ],
 )
 def test_a_broken_file_gets_its_reason(data, reason):
-    with pytest.raises(intake.Reject, match=reason):
-        intake.parse(data)
+    with pytest.raises(notebook.Reject, match=reason):
+        notebook.parse(data)
 
 
 @pytest.mark.parametrize("metadata", [None, [], {"nbgrader": 1}, {"nbgrader": {"grade_id": []}}])
 def test_metadata_of_any_shape_does_no_harm(metadata):
-    (cell,) = intake.parse(_cell(metadata=metadata, id=7))
+    (cell,) = notebook.parse(_cell(metadata=metadata, id=7))
     assert (cell.grade_id, cell.cell_id) == (None, None)
 
 
@@ -83,7 +83,7 @@ def folder(tmp_path):
 
 
 def _collect(folder):
-    return intake.collect(folder, "ada", NAME)
+    return submission.collect(folder, "ada", NAME)
 
 
 def test_a_submission_is_bytes_and_a_time(folder):
@@ -120,7 +120,7 @@ def _socket(path):
 
 def _large(path):
     with path.open("wb") as file:
-        file.truncate(intake.MAX_BYTES + 1)
+        file.truncate(submission.MAX_BYTES + 1)
 
 
 @pytest.mark.parametrize(
@@ -140,19 +140,19 @@ def test_what_is_not_a_readable_file_gets_its_reason(folder, make, reason):
     make(folder / f"{NAME}.ipynb")
     got = _collect(folder)
     assert got.data is None
-    with pytest.raises(intake.Reject, match=reason):
-        raise intake.Reject(got.problem)
+    with pytest.raises(notebook.Reject, match=reason):
+        raise notebook.Reject(got.problem)
 
 
 def test_a_link_in_place_of_a_folder_is_not_followed(folder):
     (folder / f"{NAME}.ipynb").write_bytes(b"{}")
     thief = folder.parent.parent / "eve"
     thief.symlink_to("ada")
-    assert "folder is a link" in intake.collect(thief / NAME, "eve", NAME).problem
+    assert "folder is a link" in submission.collect(thief / NAME, "eve", NAME).problem
     thief.unlink()
     thief.mkdir()
     (thief / NAME).symlink_to(folder)
-    assert "folder is a link" in intake.collect(thief / NAME, "eve", NAME).problem
+    assert "folder is a link" in submission.collect(thief / NAME, "eve", NAME).problem
 
 
 def test_the_digest_changes_with_all_that_was_handed_in(folder):
@@ -174,5 +174,5 @@ def test_learners_are_those_with_a_folder_for_the_assignment(folder):
     (root / "cy").mkdir()
     (root / "cy" / NAME).symlink_to("nowhere")
     (root / "notes.txt").touch()
-    assert intake.learners(root, NAME) == ["ada", "cy"]
-    assert intake.learners(root / "none", NAME) == []
+    assert submission.learners(root, NAME) == ["ada", "cy"]
+    assert submission.learners(root / "none", NAME) == []

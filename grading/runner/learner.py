@@ -25,7 +25,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from grading.wire import Body, Kept, Packer, WireError, receive, send
+from grading.runner.protocol import Body, Packer, ProtocolError, SharedTensors, receive, send
 
 MAX_TEXT = 100_000  # characters that a cell, or a call, may print
 MAX_PICTURES = 4_000_000  # bytes of pictures and other rich output per cell
@@ -165,7 +165,7 @@ def leave_pictures_out() -> None:
     warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
 
 
-class Agent:
+class Server:
     """Answers the requests that come through a socket.
 
     Args:
@@ -175,8 +175,8 @@ class Agent:
 
     def __init__(self, connection: socket.socket, shell: InteractiveShell):
         self.connection, self.shell = connection, shell
-        self.kept = Kept()
-        self.packer = Packer(self._refer, self._resolve, self.kept)
+        self.shared = SharedTensors()
+        self.packer = Packer(self._refer, self._resolve, self.shared)
         self.handles: list[object] = []
         self.main = threading.get_ident()
         self.pid = os.getpid()
@@ -190,7 +190,7 @@ class Agent:
             try:
                 reply = self._do(header, Body(body), blobs)
                 self._send(reply, blobs)
-            except WireError as problem:
+            except ProtocolError as problem:
                 self._send({"raised": _described(TypeError(str(problem)))}, [])
 
     def _send(self, reply: dict, blobs: list[bytes]) -> None:
@@ -199,7 +199,7 @@ class Agent:
         send(self.connection, reply, blobs)
 
     def _do(self, request: dict, body: Body, blobs: list[bytes]) -> dict:
-        self.kept.apply(request.get("written", []), request.get("gone", []), body)
+        self.shared.apply(request.get("written", []), request.get("gone", []), body)
         what = request["do"]
         if what == "cell":
             return self._cell(request["source"])
@@ -210,21 +210,21 @@ class Agent:
             for name, value in found.items():
                 try:
                     trees[name] = self.packer.pack(value, blobs)
-                except WireError:  # the tests find it by its name
+                except ProtocolError:  # the tests find it by its name
                     trees[name] = {"reference": {"handle": -1, "type": "object"}}
             return {"names": trees}
         PAGES.clear()
         before: dict = {}
         try:
             arguments = self.packer.unpack(request.get("arguments"), body)
-            before = self.kept.state()
+            before = self.shared.state()
             with self._listening():
                 result = getattr(self, f"_{what}")(request, arguments)
             reply = {"result": self.packer.pack(result, blobs)}
         except BaseException as problem:
             blobs.clear()
             reply = {"raised": _described(problem)}
-        reply["changed"] = self.kept.changed_here(before, blobs)
+        reply["changed"] = self.shared.changed_here(before, blobs)
         reply["printed"] = any(output["output_type"] == "stream" for output in PAGES.outputs)
         return reply
 
@@ -293,7 +293,7 @@ class Agent:
         if isinstance(value, _Callback):
             return {"back": value.number}
         if len(self.handles) >= MAX_HANDLES:
-            raise WireError(f"more than {MAX_HANDLES} objects were returned")
+            raise ProtocolError(f"more than {MAX_HANDLES} objects were returned")
         self.handles.append(value)
         try:
             name = type(value).__name__[:100]
@@ -314,12 +314,12 @@ class Agent:
             raise RuntimeError("functions of the tests can be called from the main thread only")
         blobs: list[bytes] = []
         arguments = self.packer.pack((args, kwargs), blobs)
-        heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             send(self.connection, {"callback": number, "arguments": arguments}, blobs)
             header, body = receive(self.connection)
         finally:
-            signal.signal(signal.SIGINT, heard)
+            signal.signal(signal.SIGINT, previous)
         parts = Body(body)
         if "raised" in header:
             raise _made(header["raised"])
@@ -329,7 +329,7 @@ class Agent:
 class _Callback:
     """A function that stayed with the tests."""
 
-    def __init__(self, agent: Agent, number: int, name: str):
+    def __init__(self, agent: Server, number: int, name: str):
         self._agent, self.number, self.__name__ = agent, number, name
 
     def __call__(self, *args, **kwargs):
@@ -388,4 +388,4 @@ def serve(connection: socket.socket, shell: InteractiveShell) -> None:
     sys.stdout = sys.stderr = Printed()
     sys.stdin = io.StringIO()  # nobody is there to answer `input()`
     shell.user_ns["__name__"] = "__main__"
-    Agent(connection, shell).serve()
+    Server(connection, shell).serve()

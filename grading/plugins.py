@@ -1,10 +1,12 @@
-"""What `nbgrader autograde` and the formgrader's button run: the same as ``python -m grading``.
+"""What nbgrader calls: its names for this course's ways, as ``nbgrader_config.py`` lists them.
 
 nbgrader's preprocessors see a notebook after nbgrader has found, copied and read it. A file that it
 cannot find or read (a wrong name, a link, half a notebook) never gets there: it ends without a
 verdict, or stops the batch. So the converter itself is replaced. nbgrader names it in its code and
-not in its configuration, hence :func:`install`, which `nbgrader_config.py` calls. Submissions then
-take the same way, through :func:`grading.batch.grade_all`, whoever asks.
+not in its configuration, hence :func:`install`, which ``nbgrader_config.py`` calls. The command
+`nbgrader autograde` and the formgrader's button then grade as ``python -m grading`` does, through
+:func:`grading.batch.grade_all`. Where that line is missing, :class:`RunCells` refuses: nbgrader
+would run submitted code with the rights of whoever grades.
 """
 
 import copy
@@ -14,15 +16,48 @@ import warnings
 from datetime import datetime
 from pathlib import Path
 
+from nbformat import NotebookNode
 from nbgrader import converters
 from nbgrader.apps import api, autogradeapp
 from nbgrader.converters.base import NbGraderException
+from nbgrader.exchange.default import ExchangeReleaseFeedback
+from nbgrader.preprocessors import NbGraderPreprocessor
 from sqlalchemy.exc import SAWarning
+from traitlets import Bool, Float, Int
 
-from grading import intake, report, sandbox
-from grading.batch import How, grade_all
+from grading import report, submission
+from grading.batch import Options, grade_all
 from grading.course import Course, Refusal
-from grading.execute import RunCells
+from grading.runner import sandbox
+from grading.runner.job import Limits
+
+
+class RunCells(NbGraderPreprocessor):
+    """The settings of a run; and where nbgrader itself would run code, a refusal."""
+
+    timeout = Float(30.0, help="seconds for one cell").tag(config=True)
+    total_timeout = Float(300.0, help="seconds that all cells together may take").tag(config=True)
+    memory = Float(2.0, help="GB of memory for a submission's processes together").tag(config=True)
+    processes = Int(64, help="processes that a submission may have at a time").tag(config=True)
+    disk = Float(64.0, help="MB that a submission may write").tag(config=True)
+    sandbox = Bool(True, help="False: learners' code runs with your rights").tag(config=True)
+    gpu = Bool(False, help="let submissions use the machine's GPU").tag(config=True)
+
+    def limits(self) -> Limits:
+        return Limits(
+            cell_seconds=self.timeout,
+            total_seconds=self.total_timeout,
+            memory=int(self.memory * 2**30),
+            processes=self.processes,
+            disk=int(self.disk * 2**20),
+        )
+
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        raise NbGraderException(
+            "refused: nbgrader's own autograde would run submitted code with your rights. "
+            "Restore the line `grading.plugins.install()` in nbgrader_config.py, or grade with "
+            "`python -m grading`."
+        )
 
 
 def install() -> None:
@@ -46,9 +81,13 @@ class Autograde(converters.Autograde):
         directory = self.coursedir
         course = Course.configured(Path(directory.root), self._settings())
         assignment = directory.assignment_id
-        runner = RunCells(config=course.config)
-        how = How(
-            jobs=os.cpu_count() or 1, force=self.force, sandbox=runner.sandbox, gpu=runner.gpu
+        run = RunCells(config=course.config)
+        options = Options(
+            jobs=os.cpu_count() or 1,
+            force=self.force,
+            sandbox=run.sandbox,
+            gpu=run.gpu,
+            limits=run.limits(),
         )
         mask = os.umask(0o077)
         try:
@@ -57,12 +96,12 @@ class Autograde(converters.Autograde):
                     f"--notebook {directory.notebook_id!r}: an assignment is one notebook here, "
                     f"{assignment!r}"
                 )
-            if how.sandbox:
+            if options.sandbox:
                 sandbox.check()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SAWarning)
                 done = grade_all(
-                    course, assignment, self._wanted(course), how, report.Logged(self.log)
+                    course, assignment, self._wanted(course), options, report.Logged(self.log)
                 )
         except (Refusal, sandbox.NoSandbox) as refusal:
             self.log.error("refused: %s", refusal)
@@ -85,8 +124,8 @@ class Autograde(converters.Autograde):
         left_out = set(filter(None, self.coursedir.student_id_exclude.split(",")))
         if asked == "*" and not left_out:
             return None
-        found = intake.learners(course.submitted, self.coursedir.assignment_id)
-        matching = [asked] if asked in found else fnmatch.filter(found, asked)
+        learners = submission.learners(course.submitted, self.coursedir.assignment_id)
+        matching = [asked] if asked in learners else fnmatch.filter(learners, asked)
         return sorted(set(matching) - left_out) or [asked]
 
 
@@ -98,5 +137,18 @@ def submitted_timestamp(self: api.NbGraderAPI, assignment_id: str, student_id: s
     folder = self.coursedir.format_path(
         self.coursedir.submitted_directory, student_id, assignment_id
     )
-    when: datetime | None = intake.timestamp(Path(folder) / "timestamp.txt")[0]
+    when: datetime | None = submission.timestamp(Path(folder) / "timestamp.txt")[0]
     return when
+
+
+class ReleaseFeedback(ExchangeReleaseFeedback):
+    """Pages are written for their owner's eyes (600), and nbgrader copies that along.
+
+    In the exchange they are the instructor's files and learners' to read. Nobody can list the
+    folder, and a page's name follows from a secret that only its learner has.
+    """
+
+    def copy_files(self) -> None:
+        super().copy_files()
+        for page in Path(self.dest_path).glob("*.html"):
+            page.chmod(0o644)

@@ -1,0 +1,138 @@
+"""Find submissions and read them without trusting them.
+
+A submission is ``submitted/<learner>/<assignment>/<assignment>.ipynb``. Nothing of it reaches
+nbgrader before it was read here: a file that plain nbgrader would stumble over (a link, a pipe,
+half a file, another format) ends as a :class:`~grading.notebook.Reject` with a reason that its
+author can understand, and harms nobody else. Other files in the folder are ignored, except
+``timestamp.txt`` and what nbgrader's exchange needs to return feedback.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from nbgrader.utils import parse_utc
+
+from grading.notebook import Cell, Reject, parse
+
+MAX_BYTES = 10 * 2**20
+REMEDY = "Open it in JupyterLab, save it, and hand in the saved file."
+SECRET = "submission_secret.txt"  # written by nbgrader's exchange
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A submitted file as it was found, before its content is looked at.
+
+    Attributes:
+        learner: the name of its folder.
+        data: the file's bytes, or None if it cannot be read.
+        problem: why it cannot be read, if so.
+        timestamp: when it was handed in (UTC), if ``timestamp.txt`` says so.
+        note: something the instructor should know about it.
+        secret: under what name nbgrader's exchange returns feedback, if it came from there.
+    """
+
+    learner: str
+    data: bytes | None
+    problem: str = ""
+    timestamp: datetime | None = None
+    note: str = ""
+    secret: str = ""
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that was handed in."""
+        rest = repr((self.problem, str(self.timestamp), self.note, self.secret)).encode()
+        return hashlib.sha256(rest + b"\0" + (self.data or b"")).hexdigest()
+
+
+def learners(submitted: Path, assignment: str) -> list[str]:
+    """The names of all who have a folder for this assignment, sorted."""
+    if not submitted.is_dir():
+        return []
+    # lexists: a link that leads nowhere is a submission too, and gets its reason.
+    return sorted(
+        entry.name
+        for entry in os.scandir(submitted)
+        if os.path.lexists(f"{entry.path}/{assignment}")
+    )
+
+
+def collect(folder: Path, learner: str, assignment: str) -> Submission:
+    """Read one submission's files; never raises for what a learner can do."""
+    name = f"{assignment}.ipynb"
+    result = Submission(learner, None)
+    try:
+        for path in (folder.parent, folder):
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                raise Reject("The submission's folder is a link or a file. Hand in a real folder.")
+        stamp, note = timestamp(folder / "timestamp.txt")
+        result = replace(result, timestamp=stamp, note=note, secret=_secret(folder / SECRET))
+        if not os.path.lexists(folder / name):
+            names = sorted(set(os.listdir(folder)) - {"timestamp.txt", SECRET})
+            listed = ", ".join(printable(name)[:80] for name in names[:5]) or "nothing"
+            raise Reject(f"The file {name} is missing. The folder holds: {listed}.")
+        return replace(result, data=_read(folder / name, MAX_BYTES))
+    except Reject as reject:
+        return replace(result, problem=str(reject))
+    except OSError as error:
+        return replace(result, problem=f"The file cannot be read: {error.strerror}.")
+
+
+def cells(submission: Submission) -> list[Cell]:
+    """The cells of a submission.
+
+    Raises:
+        Reject: if it cannot be read, or is no notebook; with the reason.
+    """
+    if submission.data is None:
+        raise Reject(submission.problem)
+    return parse(submission.data, REMEDY)
+
+
+def _read(path: Path, limit: int) -> bytes:
+    """The bytes of a regular file; a link is not followed and a pipe is not waited for."""
+    kind = os.lstat(path).st_mode
+    if stat.S_ISLNK(kind):
+        raise Reject(f"{path.name} is a link. Hand in the file itself.")
+    if not stat.S_ISREG(kind):
+        raise Reject(f"{path.name} is not a file.")
+    # Should it be exchanged between the two calls, it is still neither followed nor waited for.
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise Reject(
+            f"{path.name} is larger than {limit // 2**20} MB. Clear its outputs (in JupyterLab: "
+            "Edit, Clear Outputs of All Cells), save it, and hand it in again."
+        )
+    return data
+
+
+def timestamp(path: Path) -> tuple[datetime | None, str]:
+    """What ``timestamp.txt`` says (UTC), and a note if it says nothing that can be used."""
+    if not os.path.lexists(path):
+        return None, ""
+    try:
+        return parse_utc(_read(path, 100).decode().strip()), ""
+    except (Reject, OSError, ValueError, OverflowError):
+        return None, "timestamp.txt is no date, so it is unknown whether this is late"
+
+
+def _secret(path: Path) -> str:
+    """The secret that nbgrader's exchange wrote; empty if there is none, or it is no such thing."""
+    try:
+        text = _read(path, 1000).decode("ascii")
+    except (Reject, OSError, ValueError):
+        return ""
+    return text if re.fullmatch(r"[0-9a-f]{32,256}", text) else ""
+
+
+def printable(text: str) -> str:
+    """A name that cannot steer a terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)
