@@ -122,7 +122,9 @@ def test_everything_is_found_and_every_result_leads_somewhere(asking, html):
         assert {f"book/{page.name}{each}" for each in sections} <= set(addresses)
 
 
-@pytest.mark.parametrize("served", [True, False], ids=["served", "from a folder"])
+@pytest.mark.parametrize(
+    "served", [pytest.param(True, marks=pytest.mark.long), False], ids=["served", "from a folder"]
+)
 def test_search_by_keyboard(served, browser, base, html):
     """From any page to the section: the shortcut, the words, Enter, Tab, Enter."""
     width, height = SIZES["laptop"]
