@@ -127,21 +127,17 @@ def supervise(out: Path, command: list[str], *, grace: float = GRACE) -> None:
         return json.loads(out.read_text(encoding="utf-8"))
 
     while any(section["status"] == "waiting" for section in read()["sections"].values()):
-        worker = subprocess.Popen(command, cwd=ROOT, start_new_session=True)  # silent on Ctrl-C
+        worker = subprocess.Popen(command, cwd=ROOT)
         started, ended = time.time(), ""
-        try:
-            while worker.poll() is None:
-                time.sleep(0.2)
-                running = [s for s in read()["sections"].values() if s["status"] == "running"]
-                limits = [s["since"] + s["budget"] for s in running]
-                idle = max(started, out.stat().st_mtime) + 60.0  # it starts, or is between two
-                if time.time() > max(limits, default=idle) + grace:
-                    worker.kill()
-                    worker.wait()
-                    ended = "it ran past its time and was ended"
-        except KeyboardInterrupt:
-            worker.kill()
-            raise
+        while worker.poll() is None:
+            time.sleep(0.2)
+            running = [s for s in read()["sections"].values() if s["status"] == "running"]
+            limits = [s["since"] + s["budget"] for s in running]
+            idle = max(started, out.stat().st_mtime) + 60.0  # it starts, or is between two
+            if time.time() > max(limits, default=idle) + grace:
+                worker.kill()
+                worker.wait()
+                ended = "it ran past its time and was ended"
         record = read()
         broken = [s for s in record["sections"].values() if s["status"] == "running"]
         waiting = [s for s in record["sections"].values() if s["status"] == "waiting"]

@@ -354,18 +354,11 @@ def build_pages(root: Path, last: dict | None) -> bool:
     jupyter_book = "from jupyter_book.cli.main import main; main(prog_name='jupyter-book')"
     command = [sys.executable, "-c", jupyter_book, "build", ".", "--path-output", "."]
     command += ["-W", "-n", "--keep-going"]
-    # In a session of its own, Ctrl-C does not reach it: it is ended from here, silently.
-    with subprocess.Popen(
-        command, cwd=root, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            for line in process.stdout:
-                line = COLOUR.sub("", line)
-                if PROGRESS.match(line):
-                    print(f"  {line.rstrip()}", flush=True)
-        except KeyboardInterrupt:
-            process.kill()
-            raise
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            line = COLOUR.sub("", line)
+            if PROGRESS.match(line):
+                print(f"  {line.rstrip()}", flush=True)
     if process.returncode:
         say("FAILED: the pages did not build without warnings (see above)")
         return False

@@ -119,10 +119,7 @@ def run(stage: Stage) -> tuple[str, float]:
     start = time.monotonic()
     for command in stage.commands:
         print("$ " + " ".join(command).replace(PYTHON, "python"), flush=True)
-        # In a session of its own, Ctrl-C does not reach it: tools/stop.py ends it, silently.
-        code = subprocess.run(
-            command, cwd=ROOT, env=environment(command), start_new_session=True
-        ).returncode
+        code = subprocess.run(command, cwd=ROOT, env=environment(command)).returncode
         if code:
             return f"FAILED (exit {code})", time.monotonic() - start
     return "passed", time.monotonic() - start

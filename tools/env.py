@@ -84,8 +84,7 @@ def make(extras: set[str]) -> None:
     works = python.exists() and not subprocess.run([python, "-c", ""]).returncode
     if not works:
         say(f"creating {VENV.name} with Python {sys.version.split()[0]}")
-        command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
-        subprocess.run(command, check=True, start_new_session=True)  # silent on Ctrl-C
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
     RECORD.unlink(missing_ok=True)  # from here until the end, the environment is half made
     say(f"installing {', '.join(extras)} from {LOCK.name} (a minute or more the first time)")
     pip(python, locked("pip"), locked("setuptools"))

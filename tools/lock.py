@@ -27,13 +27,12 @@ def main() -> None:
     constraints = ["--constraint", str(LOCK)] if parser.parse_args().keep else []
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder) / "venv" / "bin" / "python"
-        alone = {"check": True, "start_new_session": True}  # silent on Ctrl-C
-        subprocess.run([sys.executable, "-m", "venv", python.parent.parent], **alone)
+        subprocess.run([sys.executable, "-m", "venv", python.parent.parent], check=True)
         pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
-        subprocess.run([*pip, "install", "--upgrade", "pip", "setuptools"], **alone)
+        subprocess.run([*pip, "install", "--upgrade", "pip", "setuptools"], check=True)
         target = f"{ROOT}[{','.join(EXTRAS)}]"
         command = [*pip, "install", *constraints, "--no-build-isolation", TORCH, target]
-        subprocess.run(command, **alone)
+        subprocess.run(command, check=True)
         freeze = subprocess.run(
             [*pip, "freeze", "--all", "--exclude", "attention-position-cache"],
             check=True,

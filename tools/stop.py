@@ -9,6 +9,7 @@ is 128 plus the signal's number, as shells have it: 130 for Ctrl-C.
 Only the standard library is needed: this is used before anything is installed.
 """
 
+import functools
 import os
 import runpy
 import signal
@@ -61,6 +62,7 @@ def run(module: str, arguments: list[str]) -> int:
         # A command started in the background, or under nohup, ignores some, and goes on to.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, on_signal)
+    sessions_of_their_own()
     sys.argv = [module, *arguments]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -75,6 +77,22 @@ def run(module: str, arguments: list[str]) -> int:
         if not received:
             raise
         give_up()
+
+
+def sessions_of_their_own() -> None:
+    """Let Ctrl-C reach this process alone, and not what it starts from now on.
+
+    Each of them would write a traceback of its own, and some are started by other people's code.
+    """
+    make = subprocess.Popen.__init__
+
+    @functools.wraps(make)
+    def started(self, *args, **options):
+        if "process_group" not in options and "preexec_fn" not in options:
+            options.setdefault("start_new_session", True)
+        make(self, *args, **options)
+
+    subprocess.Popen.__init__ = started
 
 
 def leave(status: int) -> None:

@@ -125,19 +125,23 @@ def scripts(tmp_path):
     return write
 
 
-# The child ends at once, as the terminal asks it to; what it started is in a session of its own.
+# The child is killed before what it started, which is then nobody's child.
 GRANDCHILD = """
 import subprocess, sys
-child = '''import subprocess, sys
-try:
-    subprocess.run([sys.executable, "-c", sys.argv[1]], start_new_session=True)
-except KeyboardInterrupt:
-    import os
-    os._exit(1)
-'''
+child = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
 deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" if {deaf} else ""
 last = deaf + {note!r} + "; time.sleep(60)"
-subprocess.run([sys.executable, "-c", child, last])
+made = subprocess.Popen([sys.executable, "-c", child, last])
+try:
+    made.wait()
+except KeyboardInterrupt:
+    made.kill()
+    made.wait()
+    raise
+"""
+LOUD = """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", {note!r} + "; time.sleep(60)"])
 """
 FORKS = """
 import multiprocessing
@@ -157,8 +161,14 @@ except KeyboardInterrupt as interrupt:
 
 @pytest.mark.parametrize(
     ("text", "processes", "deaf"),
-    [(GRANDCHILD, 2, False), (GRANDCHILD, 2, True), (FORKS, 3, False), (WRONG, 1, False)],
-    ids=["grandchild", "deaf", "forks", "other-error"],
+    [
+        (GRANDCHILD, 2, False),
+        (GRANDCHILD, 2, True),
+        (FORKS, 3, False),
+        (LOUD, 2, False),
+        (WRONG, 1, False),
+    ],
+    ids=["grandchild", "deaf", "forks", "loud", "other-error"],
 )
 def test_whatever_a_command_started_is_ended(scripts, monkeypatch, text, processes, deaf):
     notes = scripts("command", "")
