@@ -16,18 +16,19 @@ from lib.timing import time_call
 
 
 class Cpu:
-    """This machine's processor, through the calls that a GPU needs."""
+    """This machine's processor, with the methods that a GPU needs."""
 
     kind = "cpu"
     clock = "perf_counter"
     graphs = False  # whether a call can be captured and replayed
     compiler: str | None = None  # the back end of torch.compile; None: it is left out
+    tuning: dict | None = None  # the compiler's options in the section `tuned`
 
     def __init__(self) -> None:
         self.device = torch.device(self.kind)
 
     def describe(self) -> dict:
-        """What a record says of the device."""
+        """The device's part of a record."""
         threads = torch.get_num_threads()
         return {
             "device": f"{processor()}, {threads} thread" + "s" * (threads > 1),
@@ -38,7 +39,7 @@ class Cpu:
         }
 
     def wait(self) -> None:
-        """Until the device has done everything."""
+        """Wait until the device has done everything."""
 
     def seconds(self, fn: Callable[[], object], calls: int = 1) -> float:
         """One sample: from an idle device until ``calls`` calls are done, per call."""
@@ -63,7 +64,7 @@ class Cpu:
         raise RuntimeError("no graphs on a CPU")
 
     def allocated(self) -> int | None:
-        """Bytes in tensors now; None where nobody counts."""
+        """Bytes in tensors now; None where they are not counted."""
         return None
 
     def free(self) -> int | None:
@@ -71,11 +72,11 @@ class Cpu:
         return None
 
     def clear(self) -> None:
-        """Hand back what is not used."""
+        """Give back memory that is not used."""
 
 
 class Cuda(Cpu):
-    """The GPU that torch takes by itself."""
+    """The GPU that torch uses by default."""
 
     kind = "cuda"
     clock = "CUDA events"
@@ -84,20 +85,18 @@ class Cuda(Cpu):
 
     def __init__(self) -> None:
         super().__init__()
-        torch.zeros(1, device=self.device)  # raises here where there is none
+        self.tuning = {"coordinate_descent_tuning": True}
+        torch.zeros(1, device=self.device)  # raises where there is none
 
     def describe(self) -> dict:
         properties = torch.cuda.get_device_properties(self.device)
-        found = versions()
-        found["cuda"] = torch.version.cuda
-        found["driver"] = driver()
         return {
             "device": torch.cuda.get_device_name(),
             "device_type": self.kind,
             "clock": self.clock,
             "memory_bytes": properties.total_memory,
             "capability": f"{properties.major}.{properties.minor}",
-            "versions": found,
+            "versions": {**versions(), "cuda": torch.version.cuda, "driver": driver()},
         }
 
     def wait(self) -> None:
@@ -133,7 +132,7 @@ class Cuda(Cpu):
 
 
 def versions() -> dict[str, str]:
-    """Of what takes part on any machine."""
+    """Of what any machine has."""
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -142,14 +141,14 @@ def versions() -> dict[str, str]:
 
 
 def driver() -> str:
-    """The GPU driver's version, as its own tool says; else the CUDA version that it offers."""
+    """The GPU driver's version, from its own tool; else the CUDA version that it supports."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = subprocess.run(
+        output = subprocess.run(
             ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
             capture_output=True,
             text=True,
             timeout=20,
         ).stdout.split()
-        if said:
-            return said[0]
+        if output:
+            return output[0]
     return f"for CUDA {torch._C._cuda_getDriverVersion()}"

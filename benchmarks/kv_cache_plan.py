@@ -1,6 +1,6 @@
 """What :mod:`benchmarks.kv_cache` measures: the models' sizes, and how much on which device."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 
 import torch
 
@@ -13,7 +13,7 @@ SEED = 10
 
 @dataclass(frozen=True)
 class Shape:
-    """A language model's sizes. Position is rotary, and there is one text unless said."""
+    """A language model's sizes; its positions are rotary."""
 
     name: str
     n_layers: int
@@ -60,16 +60,11 @@ class Shape:
         return model.to(dtype).eval().requires_grad_(False)
 
     def described(self, model: LanguageModel) -> dict:
-        """What a record says of a model (:mod:`lib.results`)."""
+        """The model's part of a record (:mod:`lib.results`)."""
         return {
-            "name": self.name,
-            "n_layers": self.n_layers,
-            "d_model": self.d_model,
-            "n_heads": self.n_heads,
+            **asdict(self),
             "n_kv_heads": self.kv_heads,
             "head_dim": self.head_dim,
-            "d_ff": self.d_ff,
-            "vocab_size": self.vocab_size,
             "n_weights": sum(p.numel() for p in model.blocks.parameters() if p.dim() == 2),
         }
 
@@ -78,61 +73,42 @@ class Shape:
 class Plan:
     """How much is measured."""
 
-    dtype: str  # of all sections that do not say otherwise
+    dtype: str  # of every section that does not name another
     shapes: tuple[Shape, ...]  # tiny, small, large
     lengths: tuple[int, ...]  # tokens t, of the growth
-    longer: tuple[int, ...]  # further ones, without the cache for all but the largest shape
+    longer: tuple[int, ...]  # further ones for the largest shape
     step_lengths: tuple[int, ...]
     compile_lengths: tuple[int, ...]
-    roofline: Shape
+    kv_heads: tuple[int, ...]  # of the roofline and of the longest context
     roofline_dtypes: tuple[str, ...]
-    kv_heads: tuple[int, ...]
-    batches: tuple[int, ...]
     roofline_length: int
+    batches: tuple[int, ...]
     prefill_tokens: int  # most tokens, of all texts together, that are prefilled at once
-    whole: Shape  # a whole model, for the longest context
     copy_bytes: int
     product_size: int
     rounds: int
-    calls: int  # calls one after the other that make one sample of a step
-    new_tokens: int  # written beside transformers
+    calls: int  # consecutive calls that make one sample of a step
+    new_tokens: int  # generated beside transformers
     exercise_lengths: tuple[int, ...]
-    thorough: bool  # the exercise's own larger measurement
-    compile_options: dict = field(default_factory=dict)
-    budget: dict = field(default_factory=dict)  # seconds by section
+    thorough: bool  # whether the exercise makes its own larger measurement
 
 
-BUDGET = {
-    "ceilings": 15.0,
-    "correctness": 35.0,
-    "growth": 70.0,
-    "steps": 25.0,
-    "roofline": 60.0,
-    "memory": 20.0,
-    "exercise": 25.0,
-    "transformers": 40.0,
-    "compiled": 70.0,
-    "tuned": 80.0,
-}
-LARGE = Shape("large", 4, 4096, 32, 11008, 32_000)  # 7-billion-like layers, four of them
 GPU = Plan(
     dtype="bfloat16",
     shapes=(
         Shape("tiny", 4, 128, 2, 352, 1_024),
         Shape("small", 12, 768, 12, 3_072, 50_304, llama=False),  # GPT-2's shapes
-        LARGE,
+        Shape("large", 4, 4096, 32, 11008, 32_000),  # four layers of a 7-billion model
     ),
     lengths=(16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
     longer=(16_384,),
     step_lengths=(16, 1024, 8192),
     compile_lengths=(1024,),
-    roofline=replace(LARGE, name="large, 2 layers", n_layers=2),
-    roofline_dtypes=("bfloat16", "float32"),
     kv_heads=(32, 8, 1),
-    batches=(1, 4, 16, 64),
+    roofline_dtypes=("bfloat16", "float32"),
     roofline_length=2048,
+    batches=(1, 4, 16, 64),
     prefill_tokens=32_768,
-    whole=replace(LARGE, name="7B", n_layers=32),
     copy_bytes=2**32,
     product_size=8192,
     rounds=9,
@@ -140,29 +116,23 @@ GPU = Plan(
     new_tokens=48,
     exercise_lengths=(16, 512, 4096),
     thorough=True,
-    compile_options={"coordinate_descent_tuning": True},
-    budget=BUDGET,
 )
-MODEST = Shape("large", 4, 512, 8, 1408, 1_024)
 CPU = replace(
     GPU,
     dtype="float32",
     shapes=(
         Shape("tiny", 2, 64, 2, 176, 256),
         Shape("small", 4, 256, 4, 1_024, 1_024, llama=False),
-        MODEST,
+        Shape("large", 4, 512, 8, 1408, 1_024),
     ),
     lengths=(16, 64, 256, 512),
     longer=(),
     step_lengths=(16, 512),
-    compile_lengths=(),
-    roofline=replace(MODEST, name="large, 2 layers", n_layers=2),
-    roofline_dtypes=("float32",),
     kv_heads=(8, 2, 1),
-    batches=(1, 8),
+    roofline_dtypes=("float32",),
     roofline_length=256,
+    batches=(1, 8),
     prefill_tokens=512,
-    whole=replace(MODEST, name="whole", n_layers=8),
     copy_bytes=2**27,
     product_size=1024,
     rounds=5,
@@ -170,21 +140,21 @@ CPU = replace(
     new_tokens=12,
     exercise_lengths=(16, 256),
     thorough=False,
-    compile_options={},
-    budget=dict.fromkeys(BUDGET, 30.0),
 )
-TOY = Shape("large", 2, 32, 4, 48, 64)
 QUICK = replace(
     CPU,
-    shapes=(Shape("tiny", 1, 16, 2, 24, 32), Shape("small", 2, 24, 2, 48, 48, llama=False), TOY),
+    shapes=(
+        Shape("tiny", 1, 16, 2, 24, 32),
+        Shape("small", 2, 24, 2, 48, 48, llama=False),
+        Shape("large", 2, 32, 4, 48, 64),
+    ),
     lengths=(4, 8, 16),
     step_lengths=(9,),
-    roofline=replace(TOY, name="large, 1 layer", n_layers=1),
+    compile_lengths=(9,),
     kv_heads=(4, 2, 1),
-    batches=(1, 3),
     roofline_length=12,
+    batches=(1, 3),
     prefill_tokens=24,
-    whole=TOY,
     copy_bytes=2**20,
     product_size=64,
     rounds=2,

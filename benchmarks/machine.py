@@ -28,16 +28,16 @@ def processor() -> str:
 def commit() -> str:
     """The commit that is checked out, short; "unknown" outside a repository."""
     try:
-        found = subprocess.run(
+        done = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
         )
     except OSError:  # no git here
         return "unknown"
-    return found.stdout.strip() or "unknown"
+    return done.stdout.strip() or "unknown"
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file in one step: at no moment is it half written."""
+    """Write a file atomically: a reader sees the old text or the new one, never half of it."""
     part = path.with_name(f"{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
@@ -54,11 +54,11 @@ def describe() -> str:
 
 
 def in_turn(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Time each way once per round, one after another, so that all meet the same machine.
+    """Time each way once per round, one after another, so that all see the same machine load.
 
     Args:
         ways: name and call.
-        rounds: how often.
+        rounds: number of rounds.
 
     Returns:
         Seconds of each round, by name.
@@ -73,12 +73,12 @@ def in_turn(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, lis
 
 
 def ratio(above: list[float], below: list[float], *, percent: bool = False) -> str:
-    """The ratio of two ways, round by round: the median, and between what half of them lie.
+    """The ratio of two ways, round by round: the median and, in brackets, the quartiles.
 
     Args:
         above: a number per round.
         below: likewise.
-        percent: write percentages.
+        percent: write percentages instead of factors.
     """
     ratios = [a / b for a, b in zip(above, below, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
