@@ -94,8 +94,8 @@ def test_an_unknown_stage_is_refused(capfd):
 
 SLOW = """
 import pathlib, time
-print("begun", flush=True)
 try:
+    print("begun", flush=True)
     time.sleep(60)
 finally:
     time.sleep(1)  # as long as a server or a browser may take to end
