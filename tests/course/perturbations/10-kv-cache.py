@@ -151,7 +151,7 @@ PERTURBATIONS = {
     ),
     "thm-cached-decode": Perturbation(
         "ALiBi counts the queries of each piece from 0",
-        patch={"lib.position.AlibiPosition": queries_from_zero},
+        patch={"lib.schemes.AlibiPosition": queries_from_zero},
     ),
     "prp-margin": Perturbation(
         "errors up to the whole margin", replace=("0.999 * (margin / 2)", "0.999 * margin")
