@@ -6,8 +6,9 @@ One idea per module, and each module is the text that a chapter quotes:
   (02), grouped heads (10).
 - :mod:`lib.position`: the three places where position enters; one module per scheme:
   :mod:`lib.learned` and :mod:`lib.sinusoidal` (03), :mod:`lib.shaw`, :mod:`lib.transformer_xl` and
-  :mod:`lib.t5` (04), :mod:`lib.rope` (05), :mod:`lib.alibi` (06). :mod:`lib.relative` holds the
-  four terms of a score, DeBERTa and TUPE (04), :mod:`lib.schemes` every scheme by name.
+  :mod:`lib.t5` (04), :mod:`lib.rope` (05), :mod:`lib.alibi` and :mod:`lib.kerple` (06).
+  :mod:`lib.relative` holds the four terms of a score, DeBERTa and TUPE (04), :mod:`lib.schemes`
+  every scheme by name.
 - :mod:`lib.norms`: layer and root-mean-square normalization (08).
 - :mod:`lib.block`, :mod:`lib.stack`, :mod:`lib.transformer`: one layer, what stacks share, and the
   encoder, decoder and models made of them (08, 09).

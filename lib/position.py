@@ -5,7 +5,8 @@ hook of ``Position``      where position enters                 schemes
 ========================  ====================================  ==============================
 ``embed``                 added to the input                    learned, sinusoidal
 ``transform``             applied to new queries and keys       rotary (RoPE)
-``bias``                  added to the scaled scores            Shaw, Transformer-XL, T5, ALiBi
+``bias``                  added to the scaled scores            Shaw, Transformer-XL, T5,
+                                                                ALiBi, KERPLE
 ========================  ====================================  ==============================
 
 Conventions:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lib.alibi import AlibiPosition
+from lib.kerple import KerplePosition
 from lib.learned import LearnedPosition
 from lib.position import NoPosition, Position
 from lib.rope import RotaryPosition
@@ -49,6 +50,7 @@ SCHEMES: dict[str, Callable[..., Position]] = {
     "t5": lambda sizes, **kw: T5Position(sizes.n_heads, bidirectional=not sizes.causal, **kw),
     "rope": lambda sizes, **kw: RotaryPosition(sizes.head_dim, **kw),
     "alibi": lambda sizes, **kw: AlibiPosition(sizes.n_heads, **kw),
+    "kerple": lambda sizes: KerplePosition(sizes.n_heads),
 }
 
 

@@ -103,6 +103,16 @@ def signed_distance(scheme: type) -> type:
     return Signed
 
 
+def without_logarithm(make: Callable) -> Callable:
+    """Subtract r_1 r_2 times the distance, as ALiBi does."""
+
+    def make_wrongly(r_1, r_2, q_positions, k_positions):
+        distance = relative_positions(q_positions, k_positions).abs().unsqueeze(-3)
+        return -(r_1 * r_2).view(-1, 1, 1) * distance
+
+    return make_wrongly
+
+
 PERTURBATIONS = {
     "prp-discount": Perturbation(
         "the discount stops at 32 tokens",
@@ -141,6 +151,9 @@ PERTURBATIONS = {
     "cor-window": Perturbation(
         "the window is 1/slope for every share",
         replace=("(math.log(1 / epsilon) + 2 * size) / slope", "1 / slope"),
+    ),
+    "prp-kerple": Perturbation(
+        "a line in place of the logarithm", patch={"lib.kerple.kerple_bias": without_logarithm}
     ),
     "prp-alibi-depth": Perturbation(
         "one layer, whatever their number", replace=("row = row @ matrix", "row = matrix[-1]")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from tests.course.execution import Perturbation
+from tests.course.faults import unaffected
 
 
 def sees_everything(make: Callable) -> Callable:
@@ -164,7 +165,12 @@ PERTURBATIONS = {
         ),
     ),
     "prp-cached-keys": Perturbation(
-        "each piece begins at position 0", patch={"lib.rope.rope_tables": pieces_from_zero}
+        "each piece begins at position 0",
+        patch={
+            "lib.rope.RotaryPosition": unaffected,
+            "lib.schemes.RotaryPosition": unaffected,
+            "lib.rope.rope_tables": pieces_from_zero,
+        },
     ),
     "prp-dynamic-ntk": Perturbation(
         "the length is ignored", patch={"lib.rope.rope_frequencies": length_ignored}
