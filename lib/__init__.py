@@ -17,10 +17,10 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.pretrained`: trained weights of the BERT family in the course's encoder (12).
 - :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
   a clock that waits for the device; :mod:`lib.crossover`: from which length on a cache pays.
-- :mod:`lib.length_experiment`, :mod:`lib.depth_experiment`: training grids (07, 08);
+- :mod:`lib.extrapolation`, :mod:`lib.warmup`: training grids (07, 08);
   :mod:`lib.results` reads what they gave.
 - :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with, made
-  of the marks in :mod:`lib.marks`.
+  of the marks in :mod:`lib.svg`.
 
 Conventions that hold everywhere:
 

@@ -72,10 +72,10 @@ def turned_twice(tables: Callable) -> Callable:
 
 PERTURBATIONS = {
     "prp-same-targets": Perturbation(
-        "the neighbour's targets", patch={"lib.length_experiment.losses_by_block": next_group}
+        "the neighbour's targets", patch={"lib.extrapolation.losses_by_block": next_group}
     ),
     "eq-block-loss": Perturbation(
-        "positions end", patch={"lib.length_experiment.losses_by_block": positions_end}
+        "positions end", patch={"lib.extrapolation.losses_by_block": positions_end}
     ),
     "prp-average": Perturbation(
         "the average shows the whole rise", replace=("rise * (1 - trained / n)", "rise")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lib import length_experiment as experiment
+from lib import extrapolation as experiment
 from lib.position import AlibiPosition, LearnedPosition, NoPosition
 from lib.training import teacher_forcing
 from lib.transformer import LanguageModel
