@@ -9,8 +9,9 @@ Conventions:
 
 - ``relative_position`` is **key minus query**, n − m, as in T5's code and Shaw's formulas:
   negative for a key that stands before the query. (Transformer-XL and DeBERTa write m − n.)
-- In formulas vectors are rows, q = x W_q, as in the book. In code a projection is what
-  :class:`torch.nn.Linear` stores, the transpose ``(out, in)``: ``q = x @ w_q.T``.
+- Vectors are rows, and functions take matrices as the formulas have them: q = x W_q is
+  ``x @ w_q`` with ``w_q`` of shape ``(d_model, head_dim)``. :class:`torch.nn.Linear` stores the
+  transpose: pass ``linear.weight.T``.
 - ``..._scores`` returns the full score, ready for the softmax.
 """
 
@@ -79,8 +80,8 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
     Args:
         x: content, ``(..., length, d_model)``.
         p: position vectors, broadcastable to the shape of ``x``.
-        w_q: ``(head_dim, d_model)``, the transpose of :math:`W_q`.
-        w_k: ``(head_dim, d_model)``, the transpose of :math:`W_k`.
+        w_q: :math:`W_q`, ``(d_model, head_dim)``.
+        w_k: :math:`W_k`, ``(d_model, head_dim)``.
 
     Returns:
         The four terms, each ``(..., length, length)``; their sum is the score before it is scaled.
@@ -88,19 +89,19 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
     Raises:
         ValueError: if the widths do not fit.
     """
-    if not x.shape[-1] == p.shape[-1] == w_q.shape[-1] == w_k.shape[-1]:
+    if not x.shape[-1] == p.shape[-1] == w_q.shape[0] == w_k.shape[0]:
         raise ValueError(
-            f"x {tuple(x.shape)}, p {tuple(p.shape)}, w_q {tuple(w_q.shape)} and w_k "
-            f"{tuple(w_k.shape)} must share their last dimension, d_model"
+            f"the last dimension of x {tuple(x.shape)} and p {tuple(p.shape)} and the first of w_q "
+            f"{tuple(w_q.shape)} and w_k {tuple(w_k.shape)} must be the same, d_model"
         )
     if w_q.shape != w_k.shape:
         raise ValueError(
-            f"w_q {tuple(w_q.shape)} and w_k {tuple(w_k.shape)} must be (head_dim, d_model) both: "
+            f"w_q {tuple(w_q.shape)} and w_k {tuple(w_k.shape)} must be (d_model, head_dim) both: "
             "a query and a key need the same number of components"
         )
     x, p = torch.broadcast_tensors(x, p)
-    x_q, x_k = x @ w_q.T, x @ w_k.T  # (..., length, head_dim)
-    p_q, p_k = p @ w_q.T, p @ w_k.T
+    x_q, x_k = x @ w_q, x @ w_k  # (..., length, head_dim)
+    p_q, p_k = p @ w_q, p @ w_k
     x_k, p_k = x_k.transpose(-2, -1), p_k.transpose(-2, -1)
     return ScoreTerms(x_q @ x_k, x_q @ p_k, p_q @ x_k, p_q @ p_k)
 

@@ -87,8 +87,8 @@ def transformer_xl_bias(
     Args:
         q: ``(batch, heads, q_len, head_dim)``.
         k: ``(batch, kv_heads, k_len, head_dim)``.
-        w_r: ``(heads, head_dim, encoding_dim)``, the transpose of :math:`W_r`, one per head (the
-            paper's :math:`W_{k,R}`).
+        w_r: :math:`W_r`, ``(heads, encoding_dim, head_dim)``, one per head (the paper's
+            :math:`W_{k,R}`).
         u: ``(heads, head_dim)``.
         v: ``(heads, head_dim)``.
         tables: from :func:`transformer_xl_tables`, broadcastable over batch and heads.
@@ -104,12 +104,12 @@ def transformer_xl_bias(
     heads, kv_heads, head_dim = q.shape[-3], k.shape[-3], q.shape[-1]
     if heads % kv_heads:
         raise ValueError(f"heads must be a multiple of kv_heads, got {heads} and {kv_heads}")
-    if not w_r.shape[:-1] == u.shape == v.shape == (heads, head_dim):
+    if not (w_r.shape[0], w_r.shape[-1]) == u.shape == v.shape == (heads, head_dim):
         raise ValueError(
-            f"w_r {tuple(w_r.shape)}, u {tuple(u.shape)} and v {tuple(v.shape)} must begin with "
+            f"w_r {tuple(w_r.shape)}, u {tuple(u.shape)} and v {tuple(v.shape)} must be for "
             f"the queries' (heads, head_dim) = {(heads, head_dim)}"
         )
-    asked = (q + v.unsqueeze(-2)) @ w_r  # (batch, heads, q_len, encoding_dim)
+    asked = (q + v.unsqueeze(-2)) @ w_r.mT  # (batch, heads, q_len, encoding_dim)
     asked = apply_rope(asked, tables.query_cos, tables.query_sin, layout="interleaved")
     position = asked @ tables.key_encoding.transpose(-2, -1).to(asked.dtype)
     grouped_u = u.unflatten(0, (kv_heads, -1))  # (kv_heads, group, head_dim)
@@ -141,12 +141,12 @@ def transformer_xl_scores(
 
     with :math:`r_{m-n}` the sinusoidal encoding of m − n. Dai et al., 2019, arXiv:1901.02860,
     section 3.3. The encoding holds sin and cos interleaved; the authors' code holds all sines
-    first, a permutation of the columns of ``w_r``.
+    first, a permutation of the rows of ``w_r``.
 
     Args:
         q: ``(batch, heads, q_len, head_dim)``.
         k: ``(batch, heads, k_len, head_dim)``.
-        w_r: ``(heads, head_dim, encoding_dim)``.
+        w_r: ``(heads, encoding_dim, head_dim)``.
         u: ``(heads, head_dim)``.
         v: ``(heads, head_dim)``.
         q_positions: ``(batch or 1, q_len)``, integers m.
@@ -162,7 +162,7 @@ def transformer_xl_scores(
     check_head_dim(q=q, k=k)
     wide = torch.promote_types(q.dtype, torch.float32)
     tables = transformer_xl_tables(
-        q_positions.unsqueeze(-2), k_positions.unsqueeze(-2), w_r.shape[-1], base=base, dtype=wide
+        q_positions.unsqueeze(-2), k_positions.unsqueeze(-2), w_r.shape[-2], base=base, dtype=wide
     )
     content = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     return content + transformer_xl_bias(q, k, w_r, u, v, tables)
@@ -197,6 +197,7 @@ class TransformerXLPosition(Position):
         self.encoding_dim = n_heads * head_dim if encoding_dim is None else encoding_dim
         self.base = base
         angular_frequencies(self.encoding_dim, base=base)  # raises here, not at the first forward
+        # stored as nn.Linear would, (out, in)
         self.w_r = nn.Parameter(torch.empty(n_heads, head_dim, self.encoding_dim))
         self.u = nn.Parameter(torch.empty(n_heads, head_dim))
         self.v = nn.Parameter(torch.empty(n_heads, head_dim))
@@ -213,4 +214,4 @@ class TransformerXLPosition(Position):
         )
 
     def bias(self, q: Tensor, k: Tensor, prepared: TransformerXLTables) -> Tensor:
-        return transformer_xl_bias(q, k, self.w_r, self.u, self.v, prepared)
+        return transformer_xl_bias(q, k, self.w_r.mT, self.u, self.v, prepared)

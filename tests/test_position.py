@@ -173,7 +173,7 @@ def test_biases_are_those_of_the_functions():
 
     position, bias = bias_of("transformer-xl")
     scores = transformer_xl_scores(
-        q, k, position.w_r, position.u, position.v, POSITIONS, k_positions
+        q, k, position.w_r.mT, position.u, position.v, POSITIONS, k_positions
     )
     torch.testing.assert_close(bias + q @ k.mT / math.sqrt(HEAD_DIM), scores)
 

@@ -48,15 +48,15 @@ def test_four_terms_by_hand():
 
 def test_four_terms_sum_to_the_score_and_are_told_apart():
     x, p = make(BATCH, K_LEN, D_MODEL), make(K_LEN, D_MODEL, seed=3)
-    w_q, w_k = make(HEAD_DIM, D_MODEL, seed=4), make(HEAD_DIM, D_MODEL, seed=5)
+    w_q, w_k = make(D_MODEL, HEAD_DIM, seed=4), make(D_MODEL, HEAD_DIM, seed=5)
     terms = decompose_scores(x, p, w_q, w_k)
-    queries, keys = (x + p) @ w_q.T, (x + p) @ w_k.T
+    queries, keys = (x + p) @ w_q, (x + p) @ w_k
     torch.testing.assert_close(sum(terms), queries @ keys.mT)
     for b in range(BATCH):
         for m in range(K_LEN):
             for n in range(K_LEN):
                 expected = [
-                    dot(w_q @ asking, w_k @ asked)
+                    dot(asking @ w_q, asked @ w_k)
                     for asking in (x[b, m], p[m])
                     for asked in (x[b, n], p[n])
                 ]
@@ -72,10 +72,10 @@ def test_positions_must_be_integers():
 
 
 def test_four_terms_errors():
-    with pytest.raises(ValueError, match=r"p \(4, 6\).*share their last dimension"):
-        decompose_scores(make(4, 7), make(4, 6), make(3, 7), make(3, 7))
-    with pytest.raises(ValueError, match=r"w_q \(3, 7\) and w_k \(2, 7\) must be"):
-        decompose_scores(make(4, 7), make(4, 7), make(3, 7), make(2, 7))
+    with pytest.raises(ValueError, match=r"p \(4, 6\).*must be the same, d_model"):
+        decompose_scores(make(4, 7), make(4, 6), make(7, 3), make(7, 3))
+    with pytest.raises(ValueError, match=r"w_q \(7, 3\) and w_k \(7, 2\) must be"):
+        decompose_scores(make(4, 7), make(4, 7), make(7, 3), make(7, 2))
 
 
 @pytest.mark.parametrize("limit", [1, 4, 60])

@@ -39,7 +39,7 @@ def encoding(position):
 @pytest.fixture
 def learned():
     return {
-        "w_r": make(HEADS, HEAD_DIM, ENCODING_DIM, seed=8),
+        "w_r": make(HEADS, ENCODING_DIM, HEAD_DIM, seed=8),
         "u": make(HEADS, HEAD_DIM, seed=9),
         "v": make(HEADS, HEAD_DIM, seed=10),
     }
@@ -48,7 +48,7 @@ def learned():
 def xl_terms(q, key, learned, b, h, i, j):
     """Terms (a), (b), (c), (d) of the paper, from m − n, unscaled."""
     m, n = at(b, i, j)
-    projected = learned["w_r"][h] @ torch.tensor(encoding(m - n), dtype=torch.float64)
+    projected = torch.tensor(encoding(m - n), dtype=torch.float64) @ learned["w_r"][h]
     u, v = learned["u"][h], learned["v"][h]
     return dot(q[b, h, i], key), dot(q[b, h, i], projected), dot(u, key), dot(v, projected)
 
@@ -108,7 +108,7 @@ def test_transformer_xl_errors(learned):
 @given(shift=st.integers(-100_000, 100_000))
 def test_transformer_xl_sees_differences_alone(shift):
     q, k = make(BATCH, HEADS, Q_LEN, HEAD_DIM), make(BATCH, HEADS, K_LEN, HEAD_DIM, seed=2)
-    learned = [make(HEADS, HEAD_DIM, ENCODING_DIM), make(HEADS, HEAD_DIM), make(HEADS, HEAD_DIM)]
+    learned = [make(HEADS, ENCODING_DIM, HEAD_DIM), make(HEADS, HEAD_DIM), make(HEADS, HEAD_DIM)]
     torch.testing.assert_close(
         transformer_xl_scores(q, k, *learned, Q_POSITIONS + shift, K_POSITIONS + shift),
         transformer_xl_scores(q, k, *learned, Q_POSITIONS, K_POSITIONS),
@@ -132,7 +132,7 @@ def test_head_dims_must_agree(learned):
 
 
 def scores_of(q, k, q_positions, k_positions):
-    w_r = make(HEADS, HEAD_DIM, ENCODING_DIM, seed=19).to(q)
+    w_r = make(HEADS, ENCODING_DIM, HEAD_DIM, seed=19).to(q)
     u, v = make(2, HEADS, HEAD_DIM, seed=19).to(q)
     return transformer_xl_scores(q, k, w_r, u, v, q_positions, k_positions)
 
