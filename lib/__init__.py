@@ -9,6 +9,7 @@ One idea per module, and each module is the text that a chapter quotes:
   :mod:`lib.t5` (04), :mod:`lib.rope` (05), :mod:`lib.alibi` and :mod:`lib.kerple` (06).
   :mod:`lib.relative` holds the four terms of a score, DeBERTa and TUPE (04), :mod:`lib.schemes`
   every scheme by name.
+- :mod:`lib.masks`: which keys a query may attend to (01, 11).
 - :mod:`lib.norms`: layer and root-mean-square normalization (08).
 - :mod:`lib.block`, :mod:`lib.stack`, :mod:`lib.transformer`: one layer, what stacks share, and the
   encoder, decoder and models made of them (08, 09).
