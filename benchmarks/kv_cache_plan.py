@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 import torch
 
 from lib.kv_cache import kv_cache_bytes
-from lib.position import RotaryPosition
+from lib.rope import RotaryPosition
 from lib.transformer import LanguageModel
 
 SEED = 10

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from lib.position import RotaryPosition
+from lib.rope import RotaryPosition
 from lib.transformer import LanguageModel
 
 # By what name a layer's parts go here and there.

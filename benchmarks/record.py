@@ -48,9 +48,9 @@ from lib import results
 from tools import imports
 
 EXPERIMENTS = {  # name of the record -> module
-    "extrapolation": "lib.length_experiment",
+    "extrapolation": "lib.extrapolation",
     "translation": "benchmarks.translation",
-    "warmup": "lib.depth_experiment",
+    "warmup": "lib.warmup",
 }
 OPENING = 10  # steps
 TOLERANCE = 1e-3  # relative; sums in another order differ by about 1e-6 after the opening

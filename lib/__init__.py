@@ -4,9 +4,12 @@ One idea per module, and each module is the text that a chapter quotes:
 
 - :mod:`lib.attention`: scaled dot-product attention and its masks (chapter 01), several heads
   (02), grouped heads (10).
-- :mod:`lib.position`: the three places where position enters, one module per scheme; the
-  functions are in :mod:`lib.sinusoidal` (03), :mod:`lib.relative` (04), :mod:`lib.rope` (05) and
-  :mod:`lib.alibi` (06).
+- :mod:`lib.position`: the three places where position enters; one module per scheme:
+  :mod:`lib.learned` and :mod:`lib.sinusoidal` (03), :mod:`lib.shaw`, :mod:`lib.transformer_xl` and
+  :mod:`lib.t5` (04), :mod:`lib.rope` (05), :mod:`lib.alibi` and :mod:`lib.kerple` (06).
+  :mod:`lib.relative` holds the four terms of a score, DeBERTa and TUPE (04), :mod:`lib.schemes`
+  every scheme by name.
+- :mod:`lib.masks`: which keys a query may attend to (01, 11).
 - :mod:`lib.norms`: layer and root-mean-square normalization (08).
 - :mod:`lib.block`, :mod:`lib.stack`, :mod:`lib.transformer`: one layer, what stacks share, and the
   encoder, decoder and models made of them (08, 09).
@@ -15,10 +18,10 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.pretrained`: trained weights of the BERT family in the course's encoder (12).
 - :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
   a clock that waits for the device; :mod:`lib.crossover`: from which length on a cache pays.
-- :mod:`lib.length_experiment`, :mod:`lib.depth_experiment`: training grids (07, 08);
+- :mod:`lib.extrapolation`, :mod:`lib.warmup`: training grids (07, 08);
   :mod:`lib.results` reads what they gave.
 - :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with, made
-  of the marks in :mod:`lib.marks`.
+  of the marks in :mod:`lib.svg`.
 
 Conventions that hold everywhere:
 

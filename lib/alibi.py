@@ -24,9 +24,10 @@ Source: Press et al., *Train Short, Test Long*, 2021, arXiv:2108.12409, section 
 import torch
 from torch import Tensor
 
+from lib.position import Position
 from lib.relative import relative_positions
 
-__all__ = ["alibi_bias", "alibi_slopes"]
+__all__ = ["AlibiPosition", "alibi_bias", "alibi_slopes"]
 
 
 def alibi_slopes(
@@ -105,3 +106,28 @@ def _geometric(n_heads: int, device: torch.device | str | None) -> Tensor:
     """The sequence that starts at 2^(−8/H) and has it as its ratio, in float64."""
     heads = torch.arange(1, n_heads + 1, dtype=torch.float64, device=device)
     return torch.exp2(-8.0 * heads / n_heads)
+
+
+class AlibiPosition(Position):
+    """A fixed penalty per token of distance, one slope for each head (``eq-alibi``, chapter 06).
+
+    Args:
+        n_heads: number of query heads.
+        rule: as in :func:`alibi_slopes`.
+
+    Raises:
+        ValueError: if ``n_heads`` is below 1 or the rule is unknown.
+    """
+
+    def __init__(self, n_heads: int, *, rule: str = "official") -> None:
+        super().__init__()
+        alibi_slopes(n_heads, rule=rule)  # raises here, not at the first forward
+        self.n_heads, self.rule = n_heads, rule
+
+    def prepare(self, q_positions: Tensor, k_positions: Tensor) -> Tensor:
+        return alibi_bias(
+            self.n_heads, q_positions, k_positions, rule=self.rule, dtype=self.table_dtype
+        )
+
+    def bias(self, q: Tensor, k: Tensor, prepared: Tensor) -> Tensor:
+        return prepared

@@ -33,6 +33,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lib.masks import causal_mask
 from lib.shapes import broadcasts_to
 
 __all__ = [
@@ -117,46 +118,6 @@ def scaled_dot_product_attention(
     weights = torch.softmax(scores.masked_fill(nothing, 0.0), dim=-1).masked_fill(nothing, 0.0)
     output = weights @ value.to(wide)  # (..., q_len, value_dim)
     return output.to(query.dtype), weights.to(query.dtype)
-
-
-def causal_mask(
-    q_len: int,
-    k_len: int,
-    *,
-    offset: int | None = None,
-    device: torch.device | str | None = None,
-) -> Tensor:
-    r"""Which keys each query may see when nobody may look ahead (``eq-causal-mask``, chapter 01).
-
-    Query ``i`` may attend to key ``j`` when :math:`j \le i + \text{offset}`. The offset is the
-    number of keys that stood before the first query. By default it is ``k_len - q_len``: the
-    last query sees the last key, which is what decoding with a cache needs.
-    (``torch.nn.functional.scaled_dot_product_attention(..., is_causal=True)`` uses offset 0.)
-
-    Args:
-        q_len: number of queries, 0 or more.
-        k_len: number of keys, 0 or more.
-        offset: index of the last key that query 0 may see; may be negative.
-        device: where the mask is made.
-
-    Returns:
-        Boolean ``(q_len, k_len)``, ``True`` = may attend.
-
-    Raises:
-        ValueError: if a length is negative.
-
-    Example:
-        >>> causal_mask(2, 4).int()
-        tensor([[1, 1, 1, 0],
-                [1, 1, 1, 1]], dtype=torch.int32)
-    """
-    if q_len < 0 or k_len < 0:
-        raise ValueError(f"lengths cannot be negative: got q_len={q_len} and k_len={k_len}")
-    if offset is None:
-        offset = k_len - q_len
-    query_index = torch.arange(q_len, device=device).unsqueeze(-1)  # (q_len, 1)
-    key_index = torch.arange(k_len, device=device)  # (k_len,)
-    return key_index <= query_index + offset
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:

@@ -1,12 +1,12 @@
 r"""Attention for less than q_len × k_len: windows, projections, random features (chapter 11).
 
-============================  =======================================  =========================
-function                      what it changes                          operations, about
-============================  =======================================  =========================
-:func:`sliding_window_mask`   which pairs may attend (exact there)     q_len · window · head_dim
-:func:`linformer_attention`   keys and values summed up into a few     q_len · rank · head_dim
-:func:`performer_attention`   the softmax's kernel, estimated          length · features · head_dim
-============================  =======================================  =========================
+=====================================  =============================  ============================
+function                               what it changes                operations, about
+=====================================  =============================  ============================
+:func:`lib.masks.sliding_window_mask`  pairs that may attend (exact)  q_len · window · head_dim
+:func:`linformer_attention`            a few mixtures for all keys    q_len · rank · head_dim
+:func:`performer_attention`            softmax's kernel, estimated    length · features · head_dim
+=====================================  =============================  ============================
 
 The mask alone saves nothing: a kernel must skip what it rules out. The other two do save, and
 approximate, so chapter 11 measures their error beside their cost.
@@ -16,12 +16,12 @@ at place i + offset among the keys.
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from lib.attention import scaled_dot_product_attention
+from lib.masks import sliding_window_mask
 
 __all__ = [
     "linformer_attention",
@@ -29,62 +29,6 @@ __all__ = [
     "performer_projection",
     "sliding_window_mask",
 ]
-
-
-def sliding_window_mask(
-    q_len: int,
-    k_len: int,
-    *,
-    window: int,
-    global_tokens: Sequence[int] = (),
-    offset: int | None = None,
-    causal: bool = True,
-    device: torch.device | str | None = None,
-) -> Tensor:
-    r"""Let a query see keys at most ``window`` away, and the global tokens (``eq-sliding-window``).
-
-    A global token sees every key, and every query sees it; with ``causal`` nobody looks ahead
-    even so. Beltagy et al., *Longformer*, 2020, arXiv:2004.05150, section 3.1.
-
-    Args:
-        q_len: number of queries, 0 or more.
-        k_len: number of keys, 0 or more.
-        window: the largest distance; 0 sees itself alone. A causal query sees ``window + 1``
-            keys, another one ``2 * window + 1``.
-        global_tokens: places of global tokens, from 0 to ``k_len - 1``.
-        offset: place of query 0 among the keys; ``k_len - q_len`` when not given, so that the
-            last query stands at the last key.
-        causal: whether keys after the query are ruled out.
-        device: where the mask is made.
-
-    Returns:
-        Boolean ``(q_len, k_len)``, ``True`` = may attend.
-
-    Raises:
-        ValueError: if a length or the window is negative, or a global token is not among the keys.
-
-    Example:
-        >>> sliding_window_mask(4, 4, window=1, global_tokens=[0]).int()
-        tensor([[1, 0, 0, 0],
-                [1, 1, 0, 0],
-                [1, 1, 1, 0],
-                [1, 0, 1, 1]], dtype=torch.int32)
-    """
-    if q_len < 0 or k_len < 0:
-        raise ValueError(f"lengths cannot be negative: got q_len={q_len} and k_len={k_len}")
-    if window < 0:
-        raise ValueError(f"window cannot be negative, got window={window}")
-    outside = [token for token in global_tokens if not 0 <= token < k_len]
-    if outside:
-        raise ValueError(f"global tokens {outside} are not among the k_len={k_len} keys")
-    if offset is None:
-        offset = k_len - q_len
-    q_place = torch.arange(q_len, device=device).unsqueeze(-1) + offset  # (q_len, 1)
-    k_place = torch.arange(k_len, device=device)  # (k_len,)
-    special = torch.tensor(global_tokens, dtype=torch.int64, device=device)
-    mask = (q_place - k_place).abs() <= window
-    mask = mask | torch.isin(q_place, special) | torch.isin(k_place, special)
-    return mask & (k_place <= q_place) if causal else mask
 
 
 def linformer_attention(

@@ -20,7 +20,7 @@ Python computed, so a number on the page is a number that the cell computed.
 ... )
 <SliderFigure turn: 3 frames. The pair after 0 of a turn.>
 
-How it stays small: a frame is a list of SVG elements (:mod:`lib.marks`), and every frame has the
+How it stays small: a frame is a list of SVG elements (:mod:`lib.svg`), and every frame has the
 same ones. Of an attribute that changes, the figure stores one value per combination of *the
 controls that it depends on*; what never changes is written once.
 
@@ -37,7 +37,7 @@ from itertools import product
 
 from lib.figures import COLORS
 from lib.figures import text as word
-from lib.marks import Axes, Element, minus
+from lib.svg import Axes, Element, minus
 
 __all__ = ["Axes", "Checkbox", "Control", "Select", "Slider", "SliderFigure"]
 

@@ -21,7 +21,7 @@ Sources: Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 2
 import torch
 from torch import Tensor
 
-from lib.attention import causal_mask
+from lib.masks import causal_mask
 
 __all__ = ["DecodeState", "KVCache", "kv_cache_bytes"]
 

@@ -30,7 +30,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib import results
-from lib.position import LearnedPosition
+from lib.learned import LearnedPosition
 from lib.transformer import Encoder
 
 __all__ = [

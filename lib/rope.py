@@ -37,6 +37,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lib.position import Position
 from lib.shapes import broadcasts_to
 from lib.sinusoidal import angular_frequencies
 
@@ -45,6 +46,7 @@ __all__ = [
     "LinearScaling",
     "NTKScaling",
     "RopeScaling",
+    "RotaryPosition",
     "YarnScaling",
     "apply_rope",
     "check_layout",
@@ -379,3 +381,65 @@ def check_layout(layout: str) -> None:
     """Refuse a layout that is neither ``"interleaved"`` nor ``"half"``."""
     if layout not in ("interleaved", "half"):
         raise ValueError(f'layout must be "interleaved" or "half", got {layout!r}')
+
+
+class RotaryPosition(Position):
+    """RoPE: queries and keys turned by their positions (``eq-rope-matrix``, chapter 05).
+
+    Args:
+        head_dim: width of a head.
+        base: as in :func:`rope_frequencies`.
+        layout: ``"interleaved"`` or ``"half"``.
+        rotary_dim: how many components of a head, from the first on, are turned; all if not
+            given.
+        scaling: one of the :class:`RopeScaling` classes.
+
+    Raises:
+        ValueError: if ``rotary_dim`` is odd or above ``head_dim``, or an option is not valid.
+    """
+
+    def __init__(
+        self,
+        head_dim: int,
+        *,
+        base: float = 10000.0,
+        layout: str = "interleaved",
+        rotary_dim: int | None = None,
+        scaling: RopeScaling | None = None,
+    ) -> None:
+        super().__init__()
+        self.rotary_dim = head_dim if rotary_dim is None else rotary_dim
+        if self.rotary_dim > head_dim:
+            raise ValueError(f"rotary_dim={rotary_dim} is above head_dim={head_dim}")
+        self.head_dim, self.base, self.layout, self.scaling = head_dim, base, layout, scaling
+        check_layout(layout)
+        rope_frequencies(self.rotary_dim, base=base, scaling=scaling)  # raises here
+
+    def prepare(self, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
+        # Made anew each time: a buffer of frequencies would turn bfloat16 with the model.
+        frequencies = rope_frequencies(
+            self.rotary_dim, base=self.base, scaling=self.scaling, device=q_positions.device
+        )
+        factor = 1.0 if self.scaling is None else self.scaling.attention_factor
+        cos, sin = rope_tables(
+            q_positions.unsqueeze(1), frequencies, attention_factor=factor, dtype=self.table_dtype
+        )
+        return half_tables(cos, sin) if self.layout == "half" else (cos, sin)
+
+    def transform(self, q: Tensor, k: Tensor, prepared: tuple) -> tuple[Tensor, Tensor]:
+        if q.shape[-1] != self.head_dim:  # the rest of a wider head would stay as it is
+            raise ValueError(
+                f"the scheme was made for head_dim={self.head_dim}, got queries of shape "
+                f"{tuple(q.shape)}"
+            )
+        if q.shape[-2] == 1:  # of one token, a second call costs more than a copy
+            turned = self._turn(torch.cat((q, k), dim=1), *prepared)
+            return turned.split_with_sizes((q.shape[1], k.shape[1]), dim=1)
+        return self._turn(q, *prepared), self._turn(k, *prepared)
+
+    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        turn = turn_halves if self.layout == "half" else apply_rope
+        if self.rotary_dim == x.shape[-1]:
+            return turn(x, cos, sin)
+        turned, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
+        return torch.cat((turn(turned, cos, sin), rest), dim=-1)

@@ -1,8 +1,10 @@
-"""A question about shapes that several modules ask of what they are given."""
+"""Checks of sizes and shapes that several modules make of what they are given."""
 
 from collections.abc import Sequence
 
-__all__ = ["broadcasts_to"]
+from torch import Tensor
+
+__all__ = ["broadcasts_to", "check_head_dim", "check_sizes"]
 
 
 def broadcasts_to(shape: Sequence[int], target: Sequence[int]) -> bool:
@@ -26,3 +28,28 @@ def broadcasts_to(shape: Sequence[int], target: Sequence[int]) -> bool:
         if given != wanted and given != 1:
             return False
     return True
+
+
+def check_head_dim(**vectors: Tensor) -> None:
+    """Refuse vectors that cannot be multiplied with each other.
+
+    Raises:
+        ValueError: if their last dimensions differ; it names all of them.
+    """
+    widths = {name: tensor.shape[-1] for name, tensor in vectors.items()}
+    if len(set(widths.values())) > 1:
+        raise ValueError(
+            f"all need the same head_dim, their last dimension, got "
+            f"{', '.join(f'{name} with {width}' for name, width in widths.items())}"
+        )
+
+
+def check_sizes(**sizes: int) -> None:
+    """Refuse a size below 1.
+
+    Raises:
+        ValueError: for the first such size, by its name.
+    """
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be 1 or more, got {name}={size}")

@@ -30,7 +30,15 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["angular_frequencies", "shift_matrix", "sinusoidal_encoding", "wavelengths"]
+from lib.position import Position
+
+__all__ = [
+    "SinusoidalPosition",
+    "angular_frequencies",
+    "shift_matrix",
+    "sinusoidal_encoding",
+    "wavelengths",
+]
 
 
 def angular_frequencies(
@@ -146,3 +154,23 @@ def shift_matrix(
     cos, sin = phases.cos(), phases.sin()
     rows = (torch.stack((cos, sin), dim=-1), torch.stack((-sin, cos), dim=-1))
     return torch.block_diag(*torch.stack(rows, dim=-2)).to(dtype)
+
+
+class SinusoidalPosition(Position):
+    """Sines and cosines added to the input (``eq-sinusoidal``, chapter 03).
+
+    Args:
+        d_model: width of the input, even.
+        base: as in :func:`sinusoidal_encoding`.
+
+    Raises:
+        ValueError: if ``d_model`` is odd or ``base`` is not above 1.
+    """
+
+    def __init__(self, d_model: int, *, base: float = 10000.0) -> None:
+        super().__init__()
+        angular_frequencies(d_model, base=base)  # raises here, not at the first forward
+        self.d_model, self.base = d_model, base
+
+    def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x + sinusoidal_encoding(positions, self.d_model, base=self.base, dtype=x.dtype)

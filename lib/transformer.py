@@ -25,9 +25,9 @@ Source: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, sec
 import torch
 from torch import Tensor, nn
 
-from lib.attention import causal_mask
 from lib.block import AttentionWeights, Block, FeedForward
 from lib.kv_cache import DecodeState, KVCache
+from lib.masks import causal_mask
 from lib.position import Position
 from lib.stack import Stack, check_mask, count_positions
 

@@ -11,8 +11,8 @@ from benchmarks import decoding, growth, operators
 from benchmarks.llama import alone, from_transformers
 from benchmarks.machine import ROOT, Table, describe, in_turn, ratio
 from benchmarks.memory import largest_allocation, step_after
+from lib.alibi import AlibiPosition
 from lib.kv_cache import KVCache, kv_cache_bytes
-from lib.position import AlibiPosition
 
 # --- machine
 

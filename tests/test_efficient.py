@@ -4,8 +4,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lib.attention import causal_mask, scaled_dot_product_attention
 from lib.efficient import (
@@ -37,69 +35,6 @@ def directions(n_features=32, head_dim=HEAD_DIM, seed=4, **options):
     return performer_projection(
         n_features, head_dim, generator=generator, dtype=torch.float64, **options
     )
-
-
-# Windows
-
-
-def test_window_by_hand():
-    assert sliding_window_mask(3, 5, window=1).tolist() == [
-        [False, True, True, False, False],
-        [False, False, True, True, False],
-        [False, False, False, True, True],
-    ]
-    assert sliding_window_mask(3, 5, window=1, causal=False, offset=0).tolist() == [
-        [True, True, False, False, False],
-        [True, True, True, False, False],
-        [False, True, True, True, False],
-    ]
-    assert sliding_window_mask(4, 4, window=0, global_tokens=[1], causal=False).tolist() == [
-        [True, True, False, False],
-        [True, True, True, True],
-        [False, True, True, False],
-        [False, True, False, True],
-    ]
-
-
-@given(
-    q_len=st.integers(0, 6),
-    k_len=st.integers(0, 8),
-    window=st.integers(0, 9),
-    offset=st.integers(-4, 9) | st.none(),
-    causal=st.booleans(),
-    tokens=st.sets(st.integers(0, 7)),
-)
-def test_window_loop(q_len, k_len, window, offset, causal, tokens):
-    tokens = sorted(token for token in tokens if token < k_len)
-    result = sliding_window_mask(
-        q_len, k_len, window=window, global_tokens=tokens, offset=offset, causal=causal
-    )
-    assert result.dtype == torch.bool
-    assert result.shape == (q_len, k_len)
-    for i in range(q_len):
-        m = i + (k_len - q_len if offset is None else offset)
-        for n in range(k_len):
-            near = abs(m - n) <= window or m in tokens or n in tokens
-            assert result[i, n].item() == (near and (n <= m or not causal))
-
-
-@given(q_len=st.integers(1, 6), k_len=st.integers(1, 8))
-def test_a_wide_window_is_the_causal_mask(q_len, k_len):
-    assert torch.equal(sliding_window_mask(q_len, k_len, window=99), causal_mask(q_len, k_len))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"q_len": -1, "k_len": 2, "window": 1}, "q_len=-1 and k_len=2"),
-        ({"q_len": 1, "k_len": 2, "window": -3}, "window=-3"),
-        ({"q_len": 1, "k_len": 2, "window": 1, "global_tokens": [0, 2]}, r"\[2\].*k_len=2"),
-        ({"q_len": 1, "k_len": 2, "window": 1, "global_tokens": [-1]}, r"\[-1\].*k_len=2"),
-    ],
-)
-def test_window_errors(options, message):
-    with pytest.raises(ValueError, match=message):
-        sliding_window_mask(**options)
 
 
 # Linformer

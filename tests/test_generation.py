@@ -6,8 +6,10 @@ import re
 import pytest
 import torch
 
+from lib.alibi import AlibiPosition
 from lib.generation import generate, pick_token
-from lib.position import AlibiPosition, LearnedPosition, RotaryPosition
+from lib.learned import LearnedPosition
+from lib.rope import RotaryPosition
 from lib.transformer import LanguageModel, Seq2Seq
 
 VOCAB = 7

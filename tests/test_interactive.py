@@ -11,7 +11,7 @@ import torch
 from lib import interactive
 from lib.figures import COLORS, set_words
 from lib.interactive import Axes, Checkbox, Select, Slider, SliderFigure
-from lib.marks import DEEPEST
+from lib.svg import DEEPEST
 
 axes = Axes(x=(0, 10), y=(-10, 10), box=(0, 0, 126, 124))
 

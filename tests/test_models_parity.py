@@ -11,8 +11,9 @@ import torch
 import transformers
 
 from benchmarks.llama import from_transformers
+from lib.learned import LearnedPosition
 from lib.norms import rms_norm
-from lib.position import LearnedPosition, T5Position
+from lib.t5 import T5Position
 from lib.transformer import Encoder, Seq2Seq
 
 F64 = torch.float64

@@ -1,56 +1,41 @@
 """lib.position: the hooks of every scheme, held against the functions; cache, shift, padding."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.alibi import alibi_bias
+from lib.alibi import AlibiPosition, alibi_bias
 from lib.attention import split_heads
-from lib.position import (
-    AlibiPosition,
-    LearnedPosition,
-    NoPosition,
-    Position,
-    RotaryPosition,
-    ShawPosition,
-    SinusoidalPosition,
-    T5Position,
-    TransformerXLPosition,
-    check_positions,
-)
-from lib.relative import (
-    relative_position_bucket,
-    relative_positions,
-    shaw_bias,
-    transformer_xl_scores,
-)
-from lib.rope import YarnScaling, apply_rope, rope_frequencies, rope_tables
-from lib.sinusoidal import sinusoidal_encoding
+from lib.learned import LearnedPosition
+from lib.position import Position, check_positions
+from lib.relative import relative_positions
+from lib.rope import RotaryPosition, YarnScaling, apply_rope, rope_frequencies, rope_tables
+from lib.schemes import SCHEMES, ModelSizes, make_position
+from lib.shaw import ShawPosition, shaw_bias
+from lib.sinusoidal import SinusoidalPosition, sinusoidal_encoding
+from lib.t5 import T5Position, relative_position_bucket
+from lib.transformer_xl import TransformerXLPosition, transformer_xl_scores
 
 BATCH, HEADS, KV_HEADS, LENGTH, HEAD_DIM, D_MODEL = 2, 6, 3, 5, 8, 14
 POSITIONS = torch.tensor([[3, 0, 7, 41, 12], [9, 2, 5, 1, 60]])
 CLOSE = {"rtol": 0, "atol": 1e-9}
 YARN = YarnScaling(4.0, 64)
 
-ABSOLUTE = {
-    "learned": lambda: LearnedPosition(4000, D_MODEL),
-    "sinusoidal": lambda: SinusoidalPosition(D_MODEL),
-}
-RELATIVE = {
-    "shaw": lambda: ShawPosition(HEAD_DIM, max_distance=3),
-    "transformer-xl": lambda: TransformerXLPosition(HEADS, HEAD_DIM),
-    "t5": lambda: T5Position(HEADS, bidirectional=True),
+SIZES = ModelSizes(D_MODEL, HEADS, HEAD_DIM, max_len=4000, causal=False)
+OPTIONS = {"shaw": {"max_distance": 3}}
+VARIANTS = {
     "t5 causal": lambda: T5Position(HEADS, bidirectional=False, num_buckets=8, max_distance=20),
-    "rotary": lambda: RotaryPosition(HEAD_DIM),
     "rotary half": lambda: RotaryPosition(HEAD_DIM, base=50.0, layout="half"),
     "rotary partial": lambda: RotaryPosition(HEAD_DIM, rotary_dim=4, scaling=YARN),
-    "alibi": lambda: AlibiPosition(HEADS),
     "alibi geometric": lambda: AlibiPosition(HEADS, rule="geometric"),
 }
-SCHEMES = {"none": NoPosition, **ABSOLUTE, **RELATIVE}
+EACH = {n: partial(make_position, n, SIZES, **OPTIONS.get(n, {})) for n in SCHEMES} | VARIANTS
+ABSOLUTE = [name for name in EACH if type(EACH[name]()).embed is not Position.embed]
+RELATIVE = [name for name in EACH if name not in ("none", *ABSOLUTE)]
 
 
 def make(*shape, seed=0):
@@ -60,14 +45,14 @@ def make(*shape, seed=0):
 
 def build(scheme):
     """A scheme whose parameters are large enough to be seen."""
-    position = SCHEMES[scheme]().double()
+    position = EACH[scheme]().double()
     with torch.no_grad():
         for index, parameter in enumerate(position.parameters()):
             parameter.copy_(make(*parameter.shape, seed=100 + index))
     return position
 
 
-@pytest.fixture(params=SCHEMES)
+@pytest.fixture(params=EACH)
 def scheme(request):
     return request.param
 
@@ -136,15 +121,6 @@ def test_learned_by_hand():
     assert position.max_len == 3
 
 
-def test_t5_by_hand():
-    position = T5Position(2, bidirectional=True, num_buckets=4, max_distance=4)
-    with torch.no_grad():  # bucket 0: here, 1: before, 3: behind
-        position.table.copy_(torch.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]]))
-    prepared = position.prepare(torch.tensor([[5]]), torch.tensor([[5, 4, 9]]))
-    assert position.bias(None, None, prepared).tolist() == [[[[0.0, 2.0, 6.0]], [[1.0, 3.0, 7.0]]]]
-    assert position.scale(64) == 1.0
-
-
 # The modules are thin: they say what the functions say
 
 
@@ -173,8 +149,8 @@ def test_rotary_turns_queries_and_keys(options):
 
 def test_partial_rotary_leaves_the_rest():
     q, k = make(BATCH, HEADS, LENGTH, HEAD_DIM), make(BATCH, KV_HEADS, LENGTH, HEAD_DIM, seed=1)
-    partial, small = RotaryPosition(HEAD_DIM, rotary_dim=6), RotaryPosition(6)
-    results = partial.transform(q, k, partial.prepare(POSITIONS, POSITIONS))
+    wide, small = RotaryPosition(HEAD_DIM, rotary_dim=6), RotaryPosition(6)
+    results = wide.transform(q, k, wide.prepare(POSITIONS, POSITIONS))
     prepared = small.prepare(POSITIONS, POSITIONS)
     turned = small.transform(q[..., :6], k[..., :6], prepared)
     for x, result, expected in zip((q, k), results, turned, strict=True):
@@ -197,7 +173,7 @@ def test_biases_are_those_of_the_functions():
 
     position, bias = bias_of("transformer-xl")
     scores = transformer_xl_scores(
-        q, k, position.w_r, position.u, position.v, POSITIONS, k_positions
+        q, k, position.w_r.mT, position.u, position.v, POSITIONS, k_positions
     )
     torch.testing.assert_close(bias + q @ k.mT / math.sqrt(HEAD_DIM), scores)
 

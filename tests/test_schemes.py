@@ -4,65 +4,59 @@ The models are tiny and random; the schemes' parameters are drawn large, so that
 shows. Tolerance: float64 to 1e-10; the narrower dtypes say theirs.
 """
 
+import dataclasses
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from lib import rope
 from lib.generation import generate
-from lib.position import (
-    AlibiPosition,
-    LearnedPosition,
-    NoPosition,
-    RotaryPosition,
-    ShawPosition,
-    SinusoidalPosition,
-    T5Position,
-    TransformerXLPosition,
-)
+from lib.position import Position
+from lib.schemes import SCHEMES, ModelSizes, make_position
 from lib.transformer import Encoder, LanguageModel, Seq2Seq
 
 F64 = torch.float64
 VOCAB, D_MODEL, LAYERS, HEADS, HEAD_DIM = 13, 20, 2, 4, 6
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-10}
 
-SCHEMES = {
-    "none": lambda causal: NoPosition(),
-    "learned": lambda causal: LearnedPosition(64, D_MODEL),
-    "sinusoidal": lambda causal: SinusoidalPosition(D_MODEL, base=100.0),
-    "shaw": lambda causal: ShawPosition(HEAD_DIM, max_distance=4),
-    "transformer-xl": lambda causal: TransformerXLPosition(HEADS, HEAD_DIM),
-    "t5": lambda causal: T5Position(
-        HEADS, bidirectional=not causal, num_buckets=8, max_distance=12
-    ),
-    "rope": lambda causal: RotaryPosition(HEAD_DIM),
-    "rope-half": lambda causal: RotaryPosition(HEAD_DIM, layout="half", base=100.0),
-    "rope-partial": lambda causal: RotaryPosition(HEAD_DIM, rotary_dim=4),
-    "rope-linear": lambda causal: RotaryPosition(HEAD_DIM, scaling=rope.LinearScaling(2.0)),
-    "rope-ntk": lambda causal: RotaryPosition(HEAD_DIM, scaling=rope.NTKScaling(2.0)),
-    "rope-dynamic": lambda causal: RotaryPosition(
-        HEAD_DIM, scaling=rope.DynamicNTKScaling(2.0, original_max_len=4, length=12)
-    ),
-    "rope-yarn": lambda causal: RotaryPosition(
-        HEAD_DIM, scaling=rope.YarnScaling(2.0, original_max_len=32)
-    ),
-    "alibi": lambda causal: AlibiPosition(HEADS),
-    "alibi-geometric": lambda causal: AlibiPosition(HEADS, rule="geometric"),
+SIZES = ModelSizes(D_MODEL, HEADS, HEAD_DIM, max_len=64)
+OPTIONS = {  # that make the scheme harder: it would be the same at distances below a dozen
+    "sinusoidal": {"base": 100.0},
+    "shaw": {"max_distance": 4},
+    "t5": {"num_buckets": 8, "max_distance": 12},
 }
-ABSOLUTE = {"learned", "sinusoidal"}  # the others know distances alone
-scheme = pytest.mark.parametrize("name", SCHEMES)
+VARIANTS = {  # names with a scheme of the registry, and its options
+    "rope-half": ("rope", {"layout": "half", "base": 100.0}),
+    "rope-partial": ("rope", {"rotary_dim": 4}),
+    "rope-linear": ("rope", {"scaling": rope.LinearScaling(2.0)}),
+    "rope-ntk": ("rope", {"scaling": rope.NTKScaling(2.0)}),
+    "rope-dynamic": ("rope", {"scaling": rope.DynamicNTKScaling(2.0, 4, 12)}),
+    "rope-yarn": ("rope", {"scaling": rope.YarnScaling(2.0, original_max_len=32)}),
+    "alibi-geometric": ("alibi", {"rule": "geometric"}),
+}
+EACH = {name: (name, OPTIONS.get(name, {})) for name in SCHEMES} | VARIANTS
+scheme = pytest.mark.parametrize("name", EACH)
 
 
-def make_position(name, causal=True):
-    position = SCHEMES[name](causal)
+def new_position(name, causal=True):
+    registered, options = EACH[name]
+    position = make_position(registered, dataclasses.replace(SIZES, causal=causal), **options)
     for parameter in position.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
     return position
 
 
+def is_absolute(position):
+    """Whether position is added to the input; the other schemes know distances alone."""
+    return type(position).embed is not Position.embed
+
+
 def make_model(name, **options):
     torch.manual_seed(3)
     return LanguageModel(
-        VOCAB, D_MODEL, LAYERS, HEADS, head_dim=HEAD_DIM, position=make_position(name), **options
+        VOCAB, D_MODEL, LAYERS, HEADS, head_dim=HEAD_DIM, position=new_position(name), **options
     ).to(F64)
 
 
@@ -75,8 +69,8 @@ def make_seq2seq(name, **options):
         LAYERS,
         HEADS,
         head_dim=HEAD_DIM,
-        encoder_position=make_position(name, causal=False),
-        decoder_position=make_position(name),
+        encoder_position=new_position(name, causal=False),
+        decoder_position=new_position(name),
         **options,
     ).to(F64)
 
@@ -97,6 +91,32 @@ def in_chunks(model, tokens, sizes, mask=None, state=None):
         start += size
     assert start == tokens.shape[1] == state.length
     return torch.cat(logits, dim=1)
+
+
+def test_models_depend_on_no_scheme():
+    """Attention, cache, blocks and models know the protocol; the schemes import it."""
+    code = """if True:
+        import sys
+        import lib.generation, lib.transformer
+        models = {name for name in sys.modules if name.startswith("lib.")}
+        import lib.schemes
+        schemes = {type.__module__ for type in lib.position.Position.__subclasses__()}
+        print(*sorted(models & schemes))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["lib.position"]  # of NoPosition
+
+
+def test_schemes_are_found_in_lib_position_too():
+    from lib.position import RotaryPosition
+
+    assert RotaryPosition is rope.RotaryPosition
+    with pytest.raises(ImportError, match="RopePosition"):
+        from lib.position import RopePosition  # noqa: F401
+
+
+def test_an_unknown_scheme_is_refused():
+    with pytest.raises(ValueError, match="unknown scheme 'ropey', there are none, learned"):
+        make_position("ropey", SIZES)
 
 
 PREFILL_AND_DECODE = (5, 1, 1, 1, 1)
@@ -175,7 +195,7 @@ def test_only_absolute_schemes_notice_a_shift_of_all_positions(name):
     with torch.no_grad():
         here = model(tokens, positions=positions)
         there = model(tokens, positions=positions + 7)
-    if name in ABSOLUTE:
+    if is_absolute(model.position):
         assert (here - there).abs().max() > 1e-3
     else:
         torch.testing.assert_close(here, there, **TOLERANCE)
@@ -211,7 +231,7 @@ def test_no_token_sees_a_later_one(name):
 @scheme
 def test_encoder_knows_order_only_through_its_scheme(name):
     torch.manual_seed(3)
-    position = make_position(name, causal=False)
+    position = new_position(name, causal=False)
     encoder = Encoder(VOCAB, D_MODEL, LAYERS, HEADS, head_dim=HEAD_DIM, position=position).to(F64)
     tokens, order = make_tokens(2, 7), torch.tensor([3, 0, 6, 1, 5, 2, 4])
     with torch.no_grad():
@@ -226,7 +246,7 @@ def test_encoder_knows_order_only_through_its_scheme(name):
 @pytest.mark.parametrize("norm_placement", ["pre", "post"])
 def test_encoder_ignores_padding_on_any_side(name, norm_placement):
     torch.manual_seed(3)
-    position = make_position(name, causal=False)
+    position = new_position(name, causal=False)
     encoder = Encoder(
         VOCAB,
         D_MODEL,

@@ -127,6 +127,7 @@ REQUIRED: dict[str, frozenset[str]] = {
             "prp-mirror",
             "thm-tail",
             "cor-window",
+            "prp-kerple",
             "prp-alibi-depth",
             "obs-alibi-past",
         }

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 import lib.transformer  # noqa: F401 (bound to the unbroken parts before one of them is patched)
-from lib.position import SinusoidalPosition
+from lib.sinusoidal import SinusoidalPosition
 from tests.course.execution import Perturbation
 
 
@@ -144,7 +144,7 @@ PERTURBATIONS = {
     "prp-one-key": Perturbation("the asking token counts", patch={MODULE: asking_counts}),
     "prp-three-uses": Perturbation(
         "T5's numbers are computed from the text",
-        patch={"lib.position.T5Position": numbers_from_the_text},
+        patch={"lib.t5.T5Position": numbers_from_the_text},
     ),
     "thm-equivariance": Perturbation("a numbered context", patch={MODULE: numbered_context}),
     "cor-encoder": Perturbation("positions", patch={"lib.transformer.Encoder": with_positions}),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from tests.course.execution import Perturbation
-from tests.course.faults import transposed
+from tests.course.faults import transposed, unaffected
 
 
 def table_from_one(scheme: type) -> type:
@@ -70,7 +70,10 @@ PERTURBATIONS = {
     ),
     "eq-sinusoidal": Perturbation(
         "the cosine has the exponent (2i + 1)/d",
-        patch={"lib.sinusoidal.sinusoidal_encoding": cosine_with_its_own_exponent},
+        patch={
+            "lib.position.SinusoidalPosition": unaffected,
+            "lib.sinusoidal.sinusoidal_encoding": cosine_with_its_own_exponent,
+        },
     ),
     "eq-wavelength": Perturbation(
         "the longest wavelength is 2π · base",

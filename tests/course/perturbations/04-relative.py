@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from tests.course.execution import Perturbation
-from tests.course.faults import transposed
+from tests.course.faults import transposed, unaffected
 
 
 def without_cross_terms(decompose: Callable) -> Callable:
@@ -104,15 +104,18 @@ PERTURBATIONS = {
     "thm-relative-term": Perturbation(
         "the shift runs backwards", patch={"lib.sinusoidal.shift_matrix": transposed}
     ),
-    "eq-shaw": Perturbation("m - n", patch={"lib.relative.shaw_scores": query_minus_key}),
-    "eq-shaw-values": Perturbation("m - n", patch={"lib.relative.shaw_values": query_minus_key}),
+    "eq-shaw": Perturbation("m - n", patch={"lib.shaw.shaw_scores": query_minus_key}),
+    "eq-shaw-values": Perturbation("m - n", patch={"lib.shaw.shaw_values": query_minus_key}),
     "eq-transformer-xl": Perturbation(
-        "n - m", patch={"lib.relative.transformer_xl_scores": key_minus_query}
+        "n - m", patch={"lib.transformer_xl.transformer_xl_scores": key_minus_query}
     ),
-    "eq-t5": Perturbation("scale 1/sqrt(d_k)", patch={"lib.position.T5Position": scaled}),
+    "eq-t5": Perturbation("scale 1/sqrt(d_k)", patch={"lib.t5.T5Position": scaled}),
     "eq-t5-bucket": Perturbation(
         "the logarithmic buckets of the past begin one token late",
-        patch={"lib.relative.relative_position_bucket": one_bucket_late},
+        patch={
+            "lib.t5.T5Position": unaffected,
+            "lib.t5.relative_position_bucket": one_bucket_late,
+        },
     ),
     "prp-unscaled": Perturbation(
         "the scale stays when it is taken away",

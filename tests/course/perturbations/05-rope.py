@@ -6,7 +6,7 @@ import torch
 
 from lib.rope import LinearScaling
 from tests.course.execution import Perturbation
-from tests.course.faults import transposed
+from tests.course.faults import transposed, unaffected
 
 
 def of_the_distance(make: Callable) -> Callable:
@@ -14,8 +14,13 @@ def of_the_distance(make: Callable) -> Callable:
     return lambda position, *arguments, **options: make(abs(position), *arguments, **options)
 
 
-def clockwise(apply: Callable) -> Callable:
-    return lambda x, cos, sin, **options: apply(x, cos, -sin, **options)
+def clockwise(scheme: type) -> type:
+    class Clockwise(scheme):
+        def prepare(self, q_positions, k_positions):
+            cos, sin = super().prepare(q_positions, k_positions)
+            return cos, -sin
+
+    return Clockwise
 
 
 def from_one(make: Callable) -> Callable:
@@ -89,7 +94,8 @@ PERTURBATIONS = {
         replace=("y @ (w_k @ basis)", "y @ w_k"),
     ),
     "eq-rope-frequencies": Perturbation(
-        "pairs counted from 1", patch={"lib.rope.rope_frequencies": from_one}
+        "pairs counted from 1",
+        patch={"lib.rope.RotaryPosition": unaffected, "lib.rope.rope_frequencies": from_one},
     ),
     "eq-rope-matrix": Perturbation(
         "the matrix is transposed", patch={"lib.rope.rope_matrix": transposed}
@@ -99,7 +105,7 @@ PERTURBATIONS = {
         patch={"lib.rope.rope_matrix": of_the_distance},
     ),
     "eq-rope-relative": Perturbation(
-        "the module turns the other way", patch={"lib.position.apply_rope": clockwise}
+        "the module turns the other way", patch={"lib.rope.RotaryPosition": clockwise}
     ),
     "prp-rope-transpose": Perturbation(
         "the shift matrix is transposed", patch={"lib.sinusoidal.shift_matrix": transposed}

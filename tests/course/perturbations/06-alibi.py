@@ -8,6 +8,7 @@ from lib.alibi import alibi_slopes
 from lib.relative import relative_positions
 from lib.sinusoidal import sinusoidal_encoding
 from tests.course.execution import Perturbation
+from tests.course.faults import unaffected
 
 
 def clipped(make: Callable) -> Callable:
@@ -75,9 +76,14 @@ def every_one(slopes: Callable) -> Callable:
     return slopes_wrongly
 
 
-def rewarded(make: Callable) -> Callable:
+def rewarded(scheme: type) -> type:
     """Turn the sign of the bias round."""
-    return lambda *arguments, **options: -make(*arguments, **options)
+
+    class Rewarded(scheme):
+        def bias(self, q, k, prepared):
+            return -prepared
+
+    return Rewarded
 
 
 def sees_everything(make: Callable) -> Callable:
@@ -85,19 +91,32 @@ def sees_everything(make: Callable) -> Callable:
     return lambda *arguments, **options: torch.ones_like(make(*arguments, **options))
 
 
-def signed_distance(make: Callable) -> Callable:
+def signed_distance(scheme: type) -> type:
     """Forget the absolute value."""
 
-    def make_wrongly(n_heads, q_positions, k_positions, *, rule="official", dtype=torch.float32):
-        ahead = relative_positions(q_positions, k_positions).unsqueeze(-3).to(dtype)
-        return alibi_slopes(n_heads, rule=rule, dtype=dtype).view(-1, 1, 1) * ahead
+    class Signed(scheme):
+        def prepare(self, q_positions, k_positions):
+            ahead = relative_positions(q_positions, k_positions).unsqueeze(-3)
+            slopes = alibi_slopes(self.n_heads, rule=self.rule, dtype=self.table_dtype)
+            return slopes.view(-1, 1, 1) * ahead
+
+    return Signed
+
+
+def without_logarithm(make: Callable) -> Callable:
+    """Subtract r_1 r_2 times the distance, as ALiBi does."""
+
+    def make_wrongly(r_1, r_2, q_positions, k_positions):
+        distance = relative_positions(q_positions, k_positions).abs().unsqueeze(-3)
+        return -(r_1 * r_2).view(-1, 1, 1) * distance
 
     return make_wrongly
 
 
 PERTURBATIONS = {
     "prp-discount": Perturbation(
-        "the discount stops at 32 tokens", patch={"lib.alibi.alibi_bias": clipped}
+        "the discount stops at 32 tokens",
+        patch={"lib.alibi.AlibiPosition": unaffected, "lib.alibi.alibi_bias": clipped},
     ),
     "eq-alibi": Perturbation(
         "the first text's positions for all", patch={"lib.alibi.alibi_bias": first_row_for_all}
@@ -106,7 +125,7 @@ PERTURBATIONS = {
         "a table of 1024 positions", patch={"lib.alibi.alibi_bias": short_table}
     ),
     "prp-position-free": Perturbation(
-        "a position vector is added too", patch={"lib.position.AlibiPosition": position_added}
+        "a position vector is added too", patch={"lib.alibi.AlibiPosition": position_added}
     ),
     "eq-alibi-slopes": Perturbation(
         "h begins at 0", patch={"lib.alibi.alibi_slopes": counted_from_zero}
@@ -114,7 +133,7 @@ PERTURBATIONS = {
     "prp-official-slopes": Perturbation(
         "every slope in place of every second one", patch={"lib.alibi.alibi_slopes": every_one}
     ),
-    "prp-recency": Perturbation("sign of the bias", patch={"lib.position.alibi_bias": rewarded}),
+    "prp-recency": Perturbation("sign of the bias", patch={"lib.alibi.AlibiPosition": rewarded}),
     "prp-overrule": Perturbation(
         "the price is that of the far key's distance alone",
         replace=("distance[:, None] - distance  #", "distance[:, None] + 0 * distance  #"),
@@ -123,7 +142,7 @@ PERTURBATIONS = {
         "the causal mask is forgotten", patch={"lib.attention.causal_mask": sees_everything}
     ),
     "prp-mirror": Perturbation(
-        "no absolute value", patch={"lib.position.alibi_bias": signed_distance}
+        "no absolute value", patch={"lib.alibi.AlibiPosition": signed_distance}
     ),
     "thm-tail": Perturbation(
         "the scores' bound is counted once",
@@ -132,6 +151,9 @@ PERTURBATIONS = {
     "cor-window": Perturbation(
         "the window is 1/slope for every share",
         replace=("(math.log(1 / epsilon) + 2 * size) / slope", "1 / slope"),
+    ),
+    "prp-kerple": Perturbation(
+        "a line in place of the logarithm", patch={"lib.kerple.kerple_bias": without_logarithm}
     ),
     "prp-alibi-depth": Perturbation(
         "one layer, whatever their number", replace=("row = row @ matrix", "row = matrix[-1]")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from lib.relative import relative_positions
 from tests.course.execution import Perturbation
 
 
@@ -31,20 +32,27 @@ def begins_again(scheme: type) -> type:
     return Wrong
 
 
-def four_times_as_far(bucket: Callable) -> Callable:
+def four_times_as_far(scheme: type) -> type:
     """Take each distance times four."""
-    return lambda offsets, **sizes: bucket(4 * offsets, **sizes)
+
+    class Wrong(scheme):
+        def prepare(self, q_positions, k_positions):
+            return super().prepare(4 * q_positions, 4 * k_positions)
+
+    return Wrong
 
 
-def far_ones_dealt_out(bucket: Callable) -> Callable:
+def far_ones_dealt_out(scheme: type) -> type:
     """Deal out the far distances over all the buckets."""
 
-    def bucket_wrongly(offsets, *, num_buckets=32, max_distance=128, **direction):
-        sizes = {"num_buckets": num_buckets, "max_distance": max_distance}
-        far = offsets.abs() >= max_distance
-        return torch.where(far, offsets.abs() % num_buckets, bucket(offsets, **sizes, **direction))
+    class Wrong(scheme):
+        def prepare(self, q_positions, k_positions):
+            distance = relative_positions(q_positions, k_positions).abs()
+            dealt_out = self.table[distance % self.buckets["num_buckets"]].permute(0, 3, 1, 2)
+            far = (distance >= self.buckets["max_distance"]).unsqueeze(1)
+            return torch.where(far, dealt_out, super().prepare(q_positions, k_positions))
 
-    return bucket_wrongly
+    return Wrong
 
 
 def sees_everything(make: Callable) -> Callable:
@@ -64,26 +72,26 @@ def turned_twice(tables: Callable) -> Callable:
 
 PERTURBATIONS = {
     "prp-same-targets": Perturbation(
-        "the neighbour's targets", patch={"lib.length_experiment.losses_by_block": next_group}
+        "the neighbour's targets", patch={"lib.extrapolation.losses_by_block": next_group}
     ),
     "eq-block-loss": Perturbation(
-        "positions end", patch={"lib.length_experiment.losses_by_block": positions_end}
+        "positions end", patch={"lib.extrapolation.losses_by_block": positions_end}
     ),
     "prp-average": Perturbation(
         "the average shows the whole rise", replace=("rise * (1 - trained / n)", "rise")
     ),
     "prp-reach": Perturbation(
-        "the table begins again", patch={"lib.length_experiment.LearnedPosition": begins_again}
+        "the table begins again", patch={"lib.schemes.LearnedPosition": begins_again}
     ),
     "prp-untrained": Perturbation(
-        "distances times four", patch={"lib.position.relative_position_bucket": four_times_as_far}
+        "distances times four", patch={"lib.t5.T5Position": four_times_as_far}
     ),
     "prp-count": Perturbation(
         "the causal mask is forgotten", patch={"lib.attention.causal_mask": sees_everything}
     ),
     "prp-flat-tail": Perturbation(
         "the far bias is not flat",
-        patch={"lib.position.relative_position_bucket": far_ones_dealt_out},
+        patch={"lib.t5.T5Position": far_ones_dealt_out},
     ),
     "thm-cut": Perturbation("slopes too flat", patch={"lib.alibi.alibi_bias": too_flat}),
     "prp-novelty": Perturbation("angles doubled", patch={"lib.rope.rope_tables": turned_twice}),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from tests.course.execution import Perturbation
+from tests.course.faults import unaffected
 
 
 def sees_everything(make: Callable) -> Callable:
@@ -151,7 +152,7 @@ PERTURBATIONS = {
     ),
     "thm-cached-decode": Perturbation(
         "ALiBi counts the queries of each piece from 0",
-        patch={"lib.position.AlibiPosition": queries_from_zero},
+        patch={"lib.schemes.AlibiPosition": queries_from_zero},
     ),
     "prp-margin": Perturbation(
         "errors up to the whole margin", replace=("0.999 * (margin / 2)", "0.999 * margin")
@@ -164,7 +165,12 @@ PERTURBATIONS = {
         ),
     ),
     "prp-cached-keys": Perturbation(
-        "each piece begins at position 0", patch={"lib.rope.rope_tables": pieces_from_zero}
+        "each piece begins at position 0",
+        patch={
+            "lib.rope.RotaryPosition": unaffected,
+            "lib.schemes.RotaryPosition": unaffected,
+            "lib.rope.rope_tables": pieces_from_zero,
+        },
     ),
     "prp-dynamic-ntk": Perturbation(
         "the length is ignored", patch={"lib.rope.rope_frequencies": length_ignored}

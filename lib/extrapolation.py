@@ -28,18 +28,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib.data import TextCorpus, random_windows, text_corpus
-from lib.position import (
-    AlibiPosition,
-    LearnedPosition,
-    NoPosition,
-    Position,
-    RotaryPosition,
-    ShawPosition,
-    SinusoidalPosition,
-    T5Position,
-    TransformerXLPosition,
-)
-from lib.rope import LinearScaling, NTKScaling, YarnScaling
+from lib.position import Position
+from lib.rope import LinearScaling, NTKScaling, RotaryPosition, YarnScaling
+from lib.schemes import ModelSizes, make_position
 from lib.training import sequence_loss, teacher_forcing, train, warmup_cosine
 from lib.transformer import LanguageModel
 
@@ -67,17 +58,18 @@ TARGET_BLOCKS = 400  # blocks of `BLOCK` targets on which every loss is measured
 LOOKED_AT = 16  # windows in which attention weights are averaged
 TOLERANCE = 0.1  # nats; a model that rises by more past `TRAIN_LENGTH` breaks (``def-holds``)
 
-SCHEMES = {
-    "none": lambda: NoPosition(),
-    "learned": lambda: LearnedPosition(TRAIN_LENGTH, D_MODEL),
-    "sinusoidal": lambda: SinusoidalPosition(D_MODEL),
-    "shaw": lambda: ShawPosition(HEAD_DIM, max_distance=16),
-    "transformer-xl": lambda: TransformerXLPosition(N_HEADS, HEAD_DIM),
-    "t5": lambda: T5Position(N_HEADS, bidirectional=False, num_buckets=16, max_distance=32),
-    "rope": lambda: RotaryPosition(HEAD_DIM),
-    "alibi": lambda: AlibiPosition(N_HEADS),
-    # the largest distance of training, 63, falls short of its last buckets
-    "t5-wide": lambda: T5Position(N_HEADS, bidirectional=False, num_buckets=16, max_distance=256),
+SIZES = ModelSizes(D_MODEL, N_HEADS, HEAD_DIM, max_len=TRAIN_LENGTH)
+SCHEMES: dict[str, dict[str, int]] = {  # of those in lib.schemes, with their options
+    "none": {},
+    "learned": {},
+    "sinusoidal": {},
+    "shaw": {"max_distance": 16},
+    "transformer-xl": {},
+    "t5": {"num_buckets": 16, "max_distance": 32},
+    "rope": {},
+    "alibi": {},
+    # T5 again: the largest distance of training, 63, falls short of its last buckets
+    "t5-wide": {"num_buckets": 16, "max_distance": 256},
 }
 
 
@@ -116,7 +108,7 @@ def build(scheme: str, seed: int) -> LanguageModel:
         raise ValueError(f"unknown scheme {scheme!r}, there are {', '.join(SCHEMES)}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        position = SCHEMES[scheme]()
+        position = make_position(scheme.removesuffix("-wide"), SIZES, **SCHEMES[scheme])
         torch.manual_seed(seed)  # so that what the scheme drew changes no other weight
         return LanguageModel(
             len(corpus().vocabulary), D_MODEL, N_LAYERS, N_HEADS, position=position

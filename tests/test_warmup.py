@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from lib import depth_experiment as experiment
+from lib import warmup as experiment
 from lib.data import numeral_pairs
 from lib.training import warmup_cosine
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from lib.data import NumeralPairs, numeral_pairs, pad
-from lib.position import SinusoidalPosition
+from lib.sinusoidal import SinusoidalPosition
 from lib.training import sequence_loss, shuffled_batches, teacher_forcing, train, warmup_cosine
 from lib.transformer import LanguageModel
 

@@ -1,4 +1,4 @@
-"""lib.marks: from data to SVG elements."""
+"""lib.svg: from data to SVG elements."""
 
 import math
 import re
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lib.figures import set_words
-from lib.marks import DEEPEST, SHAPES, Axes, minus
+from lib.svg import DEEPEST, SHAPES, Axes, minus
 
 # The inner rectangle of BOX without labels is 100 wide and 100 high, and starts at (10, 14).
 BOX = (0, 0, 126, 124)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lib import length_experiment as experiment
+from lib import extrapolation as experiment
 from lib.position import AlibiPosition, LearnedPosition, NoPosition
 from lib.training import teacher_forcing
 from lib.transformer import LanguageModel
@@ -62,7 +62,7 @@ def test_building_leaves_the_global_generator_alone():
 def test_the_largest_distance_of_training_reaches_the_last_bucket_of_one_t5_only():
     far = torch.tensor([[experiment.TRAIN_LENGTH - 1]])
     for scheme, last in (("t5", True), ("t5-wide", False)):
-        position = experiment.SCHEMES[scheme]()
+        position = experiment.build(scheme, 0).position
         with torch.no_grad():
             position.table.copy_(torch.arange(16.0).unsqueeze(1).expand(16, 4))
         bias = position.prepare(far, torch.tensor([[0]]))
