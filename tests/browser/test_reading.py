@@ -148,7 +148,8 @@ def test_the_search_box_opens_and_closes_by_keyboard(fresh, way):
 MARKED = """() => {
     const links = [...document.querySelectorAll('nav.page-toc a')];
     const heading = link => document.querySelector(`${link.hash} :is(h1, h2, h3)`);
-    return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done({
+    // A layout that is still changing is followed one frame later.
+    return new Promise(done => setTimeout(() => requestAnimationFrame(() => done({
         shown: links.filter(link => link.classList.contains('active')).map(link => link.hash),
         announced: links.filter(link => link.ariaCurrent).map(link => link.hash),
         entries: document.querySelectorAll('nav.page-toc li.active').length,
@@ -158,7 +159,7 @@ MARKED = """() => {
             const box = link.getBoundingClientRect();
             return box.top >= 0 && box.bottom <= innerHeight;
         }),
-    }))));
+    })), 200));
 }"""
 
 

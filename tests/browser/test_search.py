@@ -11,7 +11,7 @@ ASKED = [
     ("rope base 10000", "RoPE", "05-rope#which-frequencies"),
     ("pre norm vs post norm", "pre-norm", "08-norms#before-or-after"),
     ("why multiple heads", "head", "02-multi-head#several-heads-side-by-side"),
-    ("kv cache memory", "KV-cache", "10-kv-cache#where-the-cache-does-not-pay"),
+    ("kv cache memory", "KV-cache", "10-kv-cache#why-decoding-waits-for-memory"),
     ("why sqrt d_k", "", "01-attention#why-the-factor-1-sqrt-d-k"),
     ("why divide by sqrt dk", "", "01-attention#why-the-factor-1-sqrt-d-k"),
     ("rotary embedding interleaved half", "embedding", "05-rope#two-layouts"),
