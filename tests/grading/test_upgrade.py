@@ -23,7 +23,8 @@ def course(tmp_path):
     folder = Folder(tmp_path)
     (tmp_path / "nbgrader_config.py").unlink()
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(tmp_path)
     return folder
 
 
