@@ -36,8 +36,11 @@ def run(module: str, arguments: list[str]) -> int:
     received: list[int] = []
     started: dict[int, str] = {}
     me = os.getpid()
+    starting = one_start_at_a_time()
 
     def give_up() -> None:
+        # A pool in another thread starts a new process for each that has ended; not from now on.
+        starting.acquire(timeout=PATIENCE)
         if threading.current_thread() is threading.main_thread():  # the others may not
             for number in SIGNALS:
                 signal.signal(number, signal.SIG_IGN)
@@ -62,7 +65,6 @@ def run(module: str, arguments: list[str]) -> int:
         # A command started in the background, or under nohup, ignores some, and goes on to.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, on_signal)
-    sessions_of_their_own()
     sys.argv = [module, *arguments]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -79,20 +81,29 @@ def run(module: str, arguments: list[str]) -> int:
         give_up()
 
 
-def sessions_of_their_own() -> None:
-    """Let Ctrl-C reach this process alone, and not what it starts from now on.
+def one_start_at_a_time() -> threading.RLock:
+    """Return a lock that is held while a process is started, and start each in its own session.
 
-    Each of them would write a traceback of its own, and some are started by other people's code.
+    So Ctrl-C reaches this process alone, and not what it starts: each of them would write a
+    traceback of its own, and some are started by other people's code.
     """
     make = subprocess.Popen.__init__
+    starting = threading.RLock()
 
     @functools.wraps(make)
     def started(self, *args, **options):
         if "process_group" not in options and "preexec_fn" not in options:
             options.setdefault("start_new_session", True)
-        make(self, *args, **options)
+        with starting:
+            make(self, *args, **options)
 
     subprocess.Popen.__init__ = started
+    os.register_at_fork(
+        before=starting.acquire,
+        after_in_parent=starting.release,
+        after_in_child=starting.release,
+    )
+    return starting
 
 
 def leave(status: int) -> None:

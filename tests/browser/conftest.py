@@ -52,6 +52,7 @@ def listed_pages() -> list[str]:
     return ["index", "search", toc["root"], *names, f"{REFERENCE}transformer"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Two test processes share the pages: all that looks at one page runs where it is open."""
     pages = set(listed_pages())

@@ -11,7 +11,7 @@ from nbformat import NotebookNode, from_dict
 from nbgrader.utils import determine_grade
 
 from grading import batch
-from grading.notebook import answer_names, plan
+from grading.notebook import Step, answer_names, plan
 from grading.runner import pool
 from grading.runner.job import Job, Verdict
 from tools import answers
@@ -19,26 +19,30 @@ from tools import answers
 SLUGS = sorted(path.name for path in answers.BANKS.iterdir() if (path / "wrong").is_dir())
 
 
-def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str, float], Verdict]:
-    """The points of each graded cell, and the verdict."""
-    steps = plan(notebook, source)
-    verdict = pool.run(Job(batch.job_cells(steps), tuple(answer_names(source))))
+def split_scores(notebook: NotebookNode, steps: list[Step], verdict: Verdict) -> dict[str, float]:
+    """The points of each graded cell."""
     scores = {}
     for step, outputs in zip(steps, verdict.outputs, strict=True):
         if step.role == "test":
             cell = notebook.cells[step.place]
             cell.outputs = [from_dict(output) for output in outputs]
             scores[cell.id] = float(determine_grade(cell)[0])
-    return scores, verdict
+    return scores
 
 
 def compare(slug: str, chosen: list) -> None:
     source = answers.notebook(slug)
     together = list(answers.score(slug, chosen))
+    notebooks = [answers.put_in(answer, slug) for answer in chosen]
+    plans = [plan(notebook, source) for notebook in notebooks]
+    names = tuple(answer_names(source))
+    # Not in the threads: `ast.parse` of Python 3.11 fails in two at once (cpython, issue 106905).
+    jobs = [Job(batch.job_cells(steps), names) for steps in plans]
     with ThreadPoolExecutor(2) as threads:
-        split = list(threads.map(lambda a: split_scores(answers.put_in(a, slug), source), chosen))
+        verdicts = list(threads.map(pool.run, jobs))
     differing = {}
-    for answer, outcome, (scores, _) in zip(chosen, together, split, strict=True):
+    for answer, outcome, *split in zip(chosen, together, notebooks, plans, verdicts, strict=True):
+        scores = split_scores(*split)
         if scores != outcome.scores:
             differing[answer.name] = {
                 cell: (points, scores.get(cell))
