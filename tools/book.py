@@ -428,8 +428,8 @@ def server(folder: Path, port: int) -> ThreadingHTTPServer:
 
 def serve(folder: Path, port: int) -> None:
     with server(folder, port) as httpd:
-        say(f"serving http://127.0.0.1:{httpd.server_address[1]}/ (stop with Ctrl-C)")
         try:
+            say(f"serving http://127.0.0.1:{httpd.server_address[1]}/ (stop with Ctrl-C)")
             httpd.serve_forever()
         except KeyboardInterrupt:
             say("stopped")

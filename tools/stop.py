@@ -65,6 +65,7 @@ def run(module: str, arguments: list[str]) -> int:
         # A command started in the background, or under nohup, ignores some, and goes on to.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, on_signal)
+    remind_main_thread(received)
     sys.argv = [module, *arguments]
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -104,6 +105,28 @@ def one_start_at_a_time() -> threading.RLock:
         after_in_child=starting.release,
     )
     return starting
+
+
+def remind_main_thread(received: list[int]) -> None:
+    """Send this thread a signal once more if a second later its handler has not run.
+
+    Python runs handlers in the main thread only, between two instructions. A signal that comes
+    while that thread hands the interpreter's lock to another, on its way into a wait without an
+    end, does not interrupt the wait.
+    """
+    main = threading.get_ident()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+
+    def remind() -> None:
+        while number := os.read(reading, 1):
+            time.sleep(PATIENCE)
+            if not received and number[0] in SIGNALS:
+                signal.pthread_kill(main, number[0])
+
+    threading.Thread(target=remind, daemon=True).start()
 
 
 def leave(status: int) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import time
 from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
@@ -148,8 +149,7 @@ def test_the_search_box_opens_and_closes_by_keyboard(fresh, way):
 MARKED = """() => {
     const links = [...document.querySelectorAll('nav.page-toc a')];
     const heading = link => document.querySelector(`${link.hash} :is(h1, h2, h3)`);
-    // A layout that is still changing is followed one frame later.
-    return new Promise(done => setTimeout(() => requestAnimationFrame(() => done({
+    return {
         shown: links.filter(link => link.classList.contains('active')).map(link => link.hash),
         announced: links.filter(link => link.ariaCurrent).map(link => link.hash),
         entries: document.querySelectorAll('nav.page-toc li.active').length,
@@ -159,8 +159,24 @@ MARKED = """() => {
             const box = link.getBoundingClientRect();
             return box.top >= 0 && box.bottom <= innerHeight;
         }),
-    })), 200));
+    };
 }"""
+
+
+def contents_follow(page, section: str | None = None) -> dict:
+    """Wait until the contents mark the section that is read, or another one.
+
+    The page tells its scripts of a scroll with the next frame that it draws; a long page that was
+    just laid out anew may take a second for that.
+    """
+    deadline = time.monotonic() + 5
+    while True:
+        found = page.evaluate(MARKED)
+        wanted = found["read"] if section is None else [section]
+        if found["shown"] == found["announced"] == wanted:
+            return found
+        assert time.monotonic() < deadline, found
+        page.wait_for_timeout(50)
 
 
 def test_the_contents_mark_the_section_that_is_read(visit):
@@ -169,8 +185,7 @@ def test_the_contents_mark_the_section_that_is_read(visit):
     seen = set()
     for share in (0, 0.5, 0.1, 0.85, 0.35, 0.7):
         page.evaluate(f"scrollTo(0, {share} * document.documentElement.scrollHeight)")
-        found = page.evaluate(MARKED)
-        assert found["shown"] == found["announced"] == found["read"]
+        found = contents_follow(page)
         assert found["entries"] == len(found["shown"])
         assert found["inside"]  # the list may be longer than the window
         seen.update(found["shown"])
@@ -178,12 +193,12 @@ def test_the_contents_mark_the_section_that_is_read(visit):
     # Text above that grows, as when formulas are typeset or an answer is unfolded.
     page.evaluate("document.documentElement.style.overflowAnchor = 'none'")
     page.evaluate("document.querySelector('article h1').style.paddingTop = '9000px'")
-    assert (moved := page.evaluate(MARKED))["shown"] == moved["read"] != found["read"]
+    assert contents_follow(page)["read"] != found["read"]
     page.evaluate("document.querySelector('article h1').style.paddingTop = ''")
     # The last sections cannot come to the top of the window.
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
     last = page.locator("nav.page-toc a").last.evaluate("link => link.hash")
-    assert page.evaluate(MARKED)["shown"] == [last]
+    contents_follow(page, last)
     page.evaluate("document.documentElement.style.overflowAnchor = ''")
 
 
@@ -192,7 +207,8 @@ def test_the_drawer_of_contents_closes_over_the_section_that_was_chosen(visit):
     drawer = page.locator("#pst-secondary-sidebar-modal")
     page.evaluate("scrollTo(0, 0.6 * document.documentElement.scrollHeight)")
     page.locator(".secondary-toggle").click()
-    assert (found := page.evaluate(MARKED))["shown"] == found["read"] != []
+    found = contents_follow(page)
+    assert found["read"] != []
     assert found["inside"]
     drawer.get_by_role("link", name="Two layouts").click()
     drawer.wait_for(state="hidden", timeout=5000)

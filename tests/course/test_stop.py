@@ -149,7 +149,11 @@ def work(_):
     {note}
     time.sleep(60)
 with multiprocessing.get_context("fork").Pool(3) as pool:  # the third has nothing to do
-    list(pool.imap(work, range(2)))
+    try:
+        list(pool.imap(work, range(2)))
+    except KeyboardInterrupt:
+        time.sleep(60 if {deaf} else 0)  # meanwhile the pool replaces the workers that are ended
+        raise
 """
 WRONG = """
 try:
@@ -165,10 +169,11 @@ except KeyboardInterrupt as interrupt:
         (GRANDCHILD, 2, False),
         (GRANDCHILD, 2, True),
         (FORKS, 3, False),
+        (FORKS, 3, True),
         (LOUD, 2, False),
         (WRONG, 1, False),
     ],
-    ids=["grandchild", "deaf", "forks", "loud", "other-error"],
+    ids=["grandchild", "deaf", "forks", "replaced", "loud", "other-error"],
 )
 def test_whatever_a_command_started_is_ended(scripts, monkeypatch, text, processes, deaf):
     notes = scripts("command", "")
