@@ -140,7 +140,7 @@ def problems(
 
     Args:
         chapters: the notebooks.
-        required: by slug, the claims that a chapter has to make, all of them.
+        required: by slug, the claims with a perturbation: the chapter has to make just these.
         pages: by name, the labels of further pages.
     """
     chapters = list(chapters)
@@ -149,11 +149,13 @@ def problems(
     for chapter in chapters:
         wanted = required.get(chapter.slug, frozenset())
         for name in sorted(wanted - chapter.claims):
-            found.append(f"{chapter.slug}: the required claim {name} has disappeared")
+            found.append(
+                f"{chapter.slug}: the claim {name} has disappeared, its perturbation has not"
+            )
         for name in sorted(chapter.claims - wanted):
-            found.append(f"{chapter.slug}: the claim {name} is not in the list of required claims")
+            found.append(f"{chapter.slug}: the claim {name} has no perturbation")
     for slug in sorted(set(required) - {chapter.slug for chapter in chapters}):
-        found.append(f"{slug}: the chapter has disappeared, with the claims it has to make")
+        found.append(f"{slug}: the chapter has disappeared, its perturbations have not")
 
     everywhere = [(chapter.slug, label) for chapter in chapters for label in chapter.labels]
     everywhere += [(page, label) for page, labels in (pages or {}).items() for label in labels]
