@@ -4,8 +4,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tests.course.claims import Chapter, chapters, directives, labels_in, page_labels, problems
+from tests.course.claims import Chapter, Label, chapters, page_labels, problems
 from tests.course.execution import perturbations, perturbed_chapters
+from tools import myst
 
 EQUATION = """
 ```{math}
@@ -118,7 +119,7 @@ def test_label_given_twice_in_the_book():
 
 
 def test_label_given_twice_by_a_page_and_by_a_figure():
-    pages = {"notation": labels_in("(thm-one)=\n# A heading", "page")}
+    pages = {"notation": [Label("thm-one", "target", "page")]}
     broken = chapter(EQUATION, THEOREM)
     broken.notebook.cells[2].metadata["mystnb"] = {"figure": {"name": "eq-one"}}
     assert said(broken, pages=pages) == [
@@ -169,15 +170,17 @@ def test_chapter_that_disappeared():
     ],
 )  # fmt: skip
 def test_directives(text, expected):
-    assert directives(text) == expected
+    assert [(found.name, found.options) for found in myst.directives(text)] == expected
 
 
 def test_labels_outside_of_directives():
-    labels = labels_in("$$\na = b\n$$ (eq-dollar)\n\n(a-target)=\n## Heading", "somewhere")
-    assert [(label.name, label.kind) for label in labels] == [
-        ("eq-dollar", "math"),
-        ("a-target", "target"),
-    ]
+    text = "$$\na = b\n$$ (eq-dollar)\n\n(a-target)=\n## Heading\n\n`$$a$$ (no-label)`"
+    assert myst.labels(text) == [("eq-dollar", "math"), ("a-target", "target")]
+
+
+def test_formulas_of_texts_and_titles_but_not_of_code():
+    text = "As $a$ has it:\n$$\nb\n$$\n:::{prf:lemma} A $c$\n\n```{math}\nd\n```\n:::\n`$e$`"
+    assert [tex.strip() for tex in myst.formulas(text)] == ["a", "b", "c", "d"]
 
 
 def test_chapters_are_read_from_a_folder(tmp_path):
