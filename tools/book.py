@@ -11,7 +11,7 @@ Two steps, each of which does again only what changed:
    not read again, and would not warn again: so a build that does not follow a successful one, or
    whose settings changed, starts from nothing (``_build/.book.json`` records the last success).
 
-What readers take away (`tools.take_away`) is made between the two, and put into the site at last.
+What readers take away (`tools.downloads`) is made between the two, and put into the site at last.
 
 A chapter that fails is not cached: every later build runs it, and fails, until it is mended.
 """
@@ -44,7 +44,7 @@ from jupyter_cache.base import CacheBundleIn
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-from tools import take_away
+from tools import downloads
 from tools.imports import closure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -386,13 +386,13 @@ def build(root: Path) -> bool:
         limit = float(config["execute"]["timeout"])
         if not execute_chapters(root, limit):
             return False
-        take_away.prepare(root)  # pages link to what is there
+        downloads.prepare(root)  # pages link to what is there
         content = content_key(root)  # what changes from here on is for the next build
         if last == {"state": state(root), "content": content}:
             say("build: nothing changed")
         elif not build_pages(root, last and last.get("state")):
             return False
-        take_away.place(root)
+        downloads.place(root)
         success.write_text(json.dumps({"state": state(root), "content": content}))
     say(f"ready in {time.monotonic() - start:.1f} s: _build/html/index.html")
     return True

@@ -27,7 +27,8 @@ import yaml
 from playwright.sync_api import Page, sync_playwright
 
 from tools import ask, start
-from tools.take_away import write_archive
+from tools.book import server
+from tools.downloads import write_archive
 
 HERE = Path(__file__).resolve().parent
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -95,13 +96,11 @@ def described(root: Path) -> dict:
 @contextmanager
 def tab(root: Path, page: str) -> Iterator[Page]:
     """A tab of Chromium on one page of the built site, with the functions of ``paper.js``."""
-    from tools import book
-
     try:
         program = ask.chromium()
     except start.Problem as problem:
         sys.exit(f"[take-away] {problem}")
-    with book.server(root / "_build" / "html", 8900) as httpd, sync_playwright() as playwright:
+    with server(root / "_build" / "html", 8900) as httpd, sync_playwright() as playwright:
         thread = threading.Thread(target=httpd.serve_forever, daemon=True)
         thread.start()
         try:

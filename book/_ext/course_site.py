@@ -190,7 +190,7 @@ class AddressWheel(SphinxPostTransform):
 
 
 class TakeAway(SphinxDirective):
-    """Where `tools.take_away` lists what can be downloaded as a whole."""
+    """Where `tools.downloads` lists what can be downloaded as a whole."""
 
     def run(self) -> list[nodes.Node]:
         return [nodes.raw("", "<!-- take-away --><!-- /take-away -->", format="html")]

@@ -4,11 +4,12 @@ import json
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from tools import check, env
+from tools import check, env, imports
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -134,3 +135,24 @@ def test_unknown_extras_are_refused(arguments):
     known = r"usage: env\.py book \| lab \| grade \| hub \| cluster \| pretrained \| paper \| dev"
     with pytest.raises(SystemExit, match=known):
         env.main(arguments)
+
+
+def imported(path: Path, package: str) -> set[Path]:
+    """The modules of a package that a file imports, anywhere in it."""
+    inside = ".".join(path.parent.relative_to(ROOT).parts)
+    found = imports.imported(path.read_text(encoding="utf-8"), ROOT / package, inside)
+    return {each for each in found if each.name != "__init__.py"}
+
+
+@pytest.mark.parametrize("package", ["tools", "grading", "benchmarks"])
+def test_modules_import_each_other_in_one_direction(package):
+    modules = (ROOT / package).rglob("*.py")
+    TopologicalSorter({path: imported(path, package) for path in modules}).prepare()
+
+
+@pytest.mark.parametrize("package", ["lib", "tools", "benchmarks", "tests"])
+def test_grading_needs_nothing_beside_it(package):
+    """A course folder has `grading/` and nothing else of ours, on a hub for example."""
+    assert not {
+        each for path in (ROOT / "grading").rglob("*.py") for each in imported(path, package)
+    }
