@@ -15,9 +15,10 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from tools.files import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
@@ -134,30 +135,8 @@ def copy(
         "release": fingerprint(original),
         "copy": fingerprint(notebook),
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".copy-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(notebook, file, indent=1, ensure_ascii=False)
-            file.write("\n")
-        os.chmod(name, 0o644)
-        if replace:
-            os.replace(name, target)
-        else:
-            _put(Path(name), target)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _put(made: Path, target: Path) -> None:
-    """Give a finished file its name; unlike a rename, this refuses if there is one already."""
-    try:
-        os.link(made, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        with open(target, "xb") as file:
-            file.write(made.read_bytes())
+    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    write_whole(target, text, replace=replace)
 
 
 def start(slug: str, new: bool = False) -> str:
