@@ -11,6 +11,8 @@ from pathlib import Path
 from tools import start
 
 ROOT = Path(__file__).resolve().parent.parent
+# Programs that pip does not install, and the packages of Debian and Ubuntu that have them.
+PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium", "node": "nodejs", "npm": "npm"}
 SOURCE, SUBMITTED = "solutions", "submitted"  # as in nbgrader_config.py; a test compares
 
 
@@ -41,6 +43,7 @@ def grade(assignment: str, jobs: str) -> None:
             f"nobody has submitted {assignment!r}: there is no "
             f"{SUBMITTED}/NAME/{assignment}/{assignment}.ipynb"
         )
+    program("bwrap")
 
 
 def port(text: str) -> None:
@@ -48,14 +51,30 @@ def port(text: str) -> None:
     number("PORT", text, range(1, 65536))
 
 
+def hub(text: str) -> None:
+    """Insist on a port's number, and on what JupyterHub's proxy needs."""
+    port(text)
+    program("node")
+    program("npm")
+
+
 def chromium() -> str:
     """The program that makes the PDF and the EPUB."""
-    for name in ("chromium", "chromium-browser"):
-        if program := shutil.which(name):
-            return program
-    raise start.Problem(
-        "there is no Chromium: install it (Debian, Ubuntu: apt-get install chromium)"
-    )
+    return shutil.which("chromium-browser") or program("chromium")
+
+
+def program(name: str) -> str:
+    """The path of a program.
+
+    Raises:
+        start.Problem: if it is not installed; the message says how to get it.
+    """
+    path = shutil.which(name)
+    if path is None:
+        raise start.Problem(
+            f"there is no {name}: install it (Debian, Ubuntu: apt-get install {PACKAGES[name]})"
+        )
+    return path
 
 
 def number(name: str, text: str, among: range) -> None:
@@ -64,7 +83,7 @@ def number(name: str, text: str, among: range) -> None:
         raise start.Problem(f"{name} is a number from {among[0]} to {among[-1]}, got {text!r}")
 
 
-QUESTIONS = {"lab": lab, "check": check, "grade": grade, "port": port, "chromium": chromium}
+QUESTIONS = {each.__name__: each for each in (lab, check, grade, port, hub, chromium)}
 
 
 def main(arguments: list[str]) -> int:

@@ -7,12 +7,13 @@ failure.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tools import ask, start
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
@@ -95,10 +96,6 @@ STAGES = {
         program="chromium",
     ),
 }
-REMEDY = {
-    "chromium": "install Chromium (Debian, Ubuntu: apt-get install chromium)",
-    "bwrap": "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap)",
-}
 
 
 def environment(command: tuple[str, ...]) -> dict[str, str]:
@@ -112,17 +109,18 @@ def environment(command: tuple[str, ...]) -> dict[str, str]:
 
 def run(stage: Stage) -> tuple[str, float]:
     """Run a stage's commands until one fails; return the verdict and the seconds it took."""
-    if stage.program and not shutil.which(stage.program):
-        verdict = "FAILED" if os.environ.get("CI") else "LEFT OUT"
-        print(f"{stage.program} is missing: {REMEDY[stage.program]}", flush=True)
-        return f"{verdict} (no {stage.program}: {REMEDY[stage.program]})", 0.0
-    start = time.monotonic()
+    try:
+        if stage.program:
+            ask.program(stage.program)
+    except start.Problem as problem:
+        return f"{'FAILED' if os.environ.get('CI') else 'LEFT OUT'} ({problem})", 0.0
+    begun = time.monotonic()
     for command in stage.commands:
         print("$ " + " ".join(command).replace(PYTHON, "python"), flush=True)
         code = subprocess.run(command, cwd=ROOT, env=environment(command)).returncode
         if code:
-            return f"FAILED (exit {code})", time.monotonic() - start
-    return "passed", time.monotonic() - start
+            return f"FAILED (exit {code})", time.monotonic() - begun
+    return "passed", time.monotonic() - begun
 
 
 def main(arguments: list[str]) -> int:

@@ -19,6 +19,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools import ask, start
+
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy" / "hub"
 FOLDER = ROOT / "_build" / "hub"
@@ -27,15 +29,11 @@ COURSE = ("nbgrader_config.py", "grading", "solutions", "exercises")
 SERVICE = "attention-position-cache"
 
 
-class Missing(Exception):
-    """A program that the hub cannot do without is not there; the message says how to get it."""
-
-
 def proxy(folder: Path) -> Path:
     """Install the proxy below a folder, unless it is there, and return its program.
 
     Raises:
-        Missing: if there is no npm, or it cannot install the proxy.
+        start.Problem: if there is no npm, or it cannot install the proxy.
     """
     program = folder / "node_modules" / ".bin" / "configurable-http-proxy"
     lock = (DEPLOY / "package-lock.json").read_bytes()
@@ -43,11 +41,7 @@ def proxy(folder: Path) -> Path:
     if program.exists() and copy.is_file() and copy.read_bytes() == lock:
         return program
     for name in ("node", "npm"):
-        if not shutil.which(name):
-            raise Missing(
-                f"there is no {name}, which JupyterHub's proxy needs: install it "
-                "(Debian, Ubuntu: apt-get install nodejs npm)"
-            )
+        ask.program(name)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(DEPLOY / name, folder / name)
@@ -56,7 +50,7 @@ def proxy(folder: Path) -> Path:
     )
     if done.returncode:
         copy.unlink()  # what it names is not there: the next call tries again
-        raise Missing(f"npm could not install the proxy:\n{done.stderr}")
+        raise start.Problem(f"npm could not install the proxy:\n{done.stderr}")
     return program
 
 
@@ -146,8 +140,8 @@ def main(arguments: list[str] | None = None) -> int:
     folder = options.folder.resolve()
     try:
         settings = prepare(folder, options.port)
-    except Missing as missing:
-        print(missing, file=sys.stderr)
+    except start.Problem as problem:
+        print(problem, file=sys.stderr)
         return 2
     address = f"http://127.0.0.1:{settings['port']}"
     print(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import check, env, imports
+from tools import ask, check, env, imports
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -45,7 +45,7 @@ def stages(monkeypatch):
         "wanting": check.Stage("cannot run", (python("pass"),), program="no-such-program"),
     }
     monkeypatch.setattr(check, "STAGES", made)
-    monkeypatch.setitem(check.REMEDY, "no-such-program", "install it")
+    monkeypatch.setitem(ask.PACKAGES, "no-such-program", "a-package")
     monkeypatch.delenv("CI", raising=False)
 
 
@@ -68,11 +68,11 @@ def test_all_passed(capfd):
 def test_a_missing_program_is_named_with_its_remedy(capfd, monkeypatch):
     assert check.main(["wanting", "good"]) == 0
     out = capfd.readouterr().out
-    assert "LEFT OUT (no no-such-program: install it)" in out
+    assert "LEFT OUT (there is no no-such-program: install it" in out
     assert "1 passed, 0 failed, 1 skipped" in out
     monkeypatch.setenv("CI", "true")
     assert check.main(["wanting", "good"]) == 1
-    assert "FAILED (no no-such-program" in capfd.readouterr().out
+    assert "FAILED (there is no no-such-program" in capfd.readouterr().out
 
 
 @pytest.mark.usefixtures("stages")
