@@ -68,6 +68,7 @@ async function collect(page, naming) {
       link.replaceWith(...link.childNodes); // nothing in the book, and no site to lead to
     }
   }
+  for (const link of article.querySelectorAll("a[title]")) link.title = plain(link.title);
   for (const figure of article.querySelectorAll(".slider-figure")) {
     figure.removeAttribute("role");
     figure.insertAdjacentHTML("beforeend", `<p class="only-book">${naming.words.figure}</p>`);
@@ -89,14 +90,25 @@ function opening(article, words) {
 /** The headings of a page's sections. */
 const sections = (article) => article.querySelectorAll("article > section > section > h2");
 
-/** What a heading says in plain text, its formulas as in TeX without marks. Before they are typeset. */
-function titleOf(heading) {
-  const copy = heading.cloneNode(true);
-  for (const math of copy.querySelectorAll(".math")) {
-    math.textContent = math.textContent.replace(/\\(\w+)/g, "$1 ").replace(/\\[()]|[{}]/g, "");
-  }
-  return copy.textContent.trim().replace(/\s+/g, " ");
+/** A command of TeX in plain text: a letter or a sign as itself, any other by its name. */
+function sign(name) {
+  const written = new DOMParser().parseFromString(MathJax.tex2mml(`\\${name}`), "text/xml").documentElement.textContent;
+  return /^\s*\S\s*$/u.test(written) ? written.trim() : `${name} `;
 }
+
+/** A text in which formulas are marked as for MathJax, as plain text. */
+function plain(text) {
+  const formula = (_, tex) =>
+    tex
+      .replace(/\\(?:operatorname|mathrm|text)\b/g, "")
+      .replace(/\\([a-zA-Z]+)/g, (_, name) => sign(name))
+      .replace(/\^\{([^{}]+)\}/g, "^($1)")
+      .replace(/[{}]/g, "");
+  return text.replace(/\\\((.*?)\\\)/gs, formula).trim().replace(/\s+/g, " ");
+}
+
+/** What a heading says in plain text. Before its formulas are typeset. */
+const titleOf = (heading) => plain(heading.textContent);
 
 /** Of a list of headings, those for the contents: what every chapter has, as "Summary", says nothing there. */
 const telling = (entries, title) => {

@@ -374,6 +374,11 @@ def test_the_epubs_contents_and_letters_can_be_read(epub, html):
     assert {title.replace(" ", "") for title in titles(html)} <= {
         entry.replace(" ", "") for entry in entries
     }
+    titles_of_links = [
+        title for text in texts for title in re.findall(r'<a [^>]*title="([^"]*)', text)
+    ]
+    assert any(title.endswith(": x + F(x).") for title in titles_of_links)
+    assert not [title for title in titles_of_links if "\\" in title]
     kinds = {kind for text in texts for kind in re.findall(r'mathvariant="([^"]*)"', text)}
     assert kinds == {"normal"}
     letters = "\U0001d53c\U0001d4a9\u2133\u2112\u2102\U0001d7cf"  # E, N, M, L, C and 1
