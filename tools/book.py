@@ -43,6 +43,7 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
+from sphinx_external_toc.parsing import parse_toc_yaml
 
 from tools import downloads
 from tools.imports import closure
@@ -67,6 +68,14 @@ def say(text: str) -> None:
 # --- what a chapter depends on
 
 
+def fingerprint(root: Path, files: Iterable[Path], *more: object) -> str:
+    """A hash of files below a folder, by name and content, and of whatever else counts."""
+    digest = hashlib.sha256(repr(more).encode())
+    for path in sorted(files):
+        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 def chapter_key(notebook: nbformat.NotebookNode, root: Path) -> str:
     """A hash of all that decides what the notebook's cells print."""
     plain = TransformerManager().transform_cell  # magics are no Python
@@ -74,31 +83,25 @@ def chapter_key(notebook: nbformat.NotebookNode, root: Path) -> str:
     source = "\n".join(plain(text) for text, _ in code)
     try:
         files = closure(source, root / "lib")
-    except SyntaxError:  # the notebook will say so when it runs
+    except SyntaxError:  # the error will be shown when the notebook runs
         files = set((root / "lib").rglob("*.py"))
     texts = [source, *(path.read_text("utf-8") for path in files)]
     if any(RESULTS in text for text in texts):
         files.update(path for path in (root / RESULTS).rglob("*") if path.is_file())
-    digest = hashlib.sha256(repr((code, sys.version, optional(texts))).encode())
-    for path in [root / "requirements.lock", *sorted(files)]:
-        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    files.add(root / "requirements.lock")
+    return fingerprint(root, files, code, sys.version, optional(texts))
 
 
-def optional(texts: Iterable[str]) -> dict[str, str | None]:
-    """The optional modules that these texts name: which version there is, ``None`` for none."""
-    texts = list(texts)
-    return {
-        name: installed_version(name) for name in OPTIONAL if any(name in text for text in texts)
-    }
-
-
-def installed_version(name: str) -> str | None:
-    """The version of a distribution, ``None`` if it is not installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+def optional(texts: list[str]) -> dict[str, str | None]:
+    """The installed versions of the optional modules that are named; ``None`` if there is none."""
+    versions = {}
+    for name in OPTIONAL:
+        if any(name in text for text in texts):
+            try:
+                versions[name] = version(name)
+            except PackageNotFoundError:
+                versions[name] = None
+    return versions
 
 
 def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -131,22 +134,8 @@ class Chapter:
 
 def chapters(root: Path) -> list[Path]:
     """The notebooks that the table of contents lists, in its order."""
-
-    def files(node):
-        if isinstance(node, dict):
-            for key, value in node.items():
-                if key in ("root", "file"):
-                    yield value
-                else:
-                    yield from files(value)
-        elif isinstance(node, list):
-            for each in node:
-                yield from files(each)
-
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    paths = [root / name for name in files(toc)]
-    paths = [path if path.suffix in PAGES else Path(f"{path}.ipynb") for path in paths]
-    return [path for path in paths if path.suffix == ".ipynb" and path.is_file()]
+    paths = [Path(f"{root / name}.ipynb") for name in parse_toc_yaml(root / "_toc.yml")]
+    return [path for path in paths if path.is_file()]
 
 
 def stale(root: Path, cache) -> list[Chapter]:
@@ -300,31 +289,24 @@ def execute_chapters(root: Path, limit: float) -> bool:
 
 def settings_key(root: Path) -> str:
     """A hash of all that shapes every page: settings, contents, theme, bibliography, versions."""
-    files = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock")]
-    files += [path for path in [root / "pyproject.toml"] if path.is_file()]  # names the wheel
-    files += sorted(
-        path
-        for path in (root / "book").rglob("*")
-        if path.is_file()
-        and path.suffix not in PAGES
-        and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)
-    )
-    digest = hashlib.sha256(sys.version.encode())
-    for path in files:
-        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    names = ("_config.yml", "_toc.yml", "requirements.lock", "pyproject.toml")  # names the wheel
+    files = [root / name for name in names] + sources(root / "book")
+    files = [path for path in files if path.is_file() and path.suffix not in PAGES]
+    return fingerprint(root, files, sys.version)
 
 
 def content_key(root: Path) -> str:
-    """A hash of all that stands on a page: texts, `lib`'s docstrings, outputs, what is offered."""
-    digest = hashlib.sha256()
-    for folder in ("book", "lib", RESULTS, "exercises"):
-        for path in sorted((root / folder).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    """A hash of all that a page shows: texts, `lib`'s docstrings, outputs, what is offered."""
+    folders = ("book", "lib", RESULTS, "exercises")
+    files = [path for folder in folders for path in sources(root / folder)]
     outputs = get_cache(root / "_build" / ".jupyter_cache").list_cache_records()
-    digest.update(repr(sorted((each.hashkey, str(each.created)) for each in outputs)).encode())
-    return digest.hexdigest()
+    return fingerprint(root, files, sorted((each.hashkey, str(each.created)) for each in outputs))
+
+
+def sources(folder: Path) -> list[Path]:
+    """The files below a folder, without what Python and Jupyter keep there."""
+    caches = {"__pycache__", ".ipynb_checkpoints"}
+    return [path for path in folder.rglob("*") if path.is_file() and not caches & set(path.parts)]
 
 
 def state(root: Path) -> dict[str, object]:
