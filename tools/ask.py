@@ -16,12 +16,11 @@ PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium", "node": "nodejs", "np
 SOURCE, SUBMITTED = "solutions", "submitted"  # as in nbgrader_config.py; a test compares
 
 
-def lab(name: str) -> None:
-    """Insist that there are exercises and, if one is named, that it is among them."""
+def lab(name: str) -> str | None:
+    """Insist that there are exercises; the one that is meant, if one is named."""
     if not start.slugs():
         raise start.Problem("there is no exercises/ yet: run `make exercises`")
-    if name:
-        start.find(name)
+    return start.find(name) if name else None
 
 
 def check(name: str) -> None:

@@ -21,7 +21,7 @@ import os
 import sys
 from pathlib import Path
 
-from tools import plain, start
+from tools import ask, plain, start
 
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
 RUN = str(start.ROOT / "tools" / "run.py")
@@ -73,13 +73,11 @@ def prepare(arguments: list[str]) -> list[str]:
     Raises:
         start.Problem: if there is no such exercise, or none at all.
     """
-    if not start.slugs():
-        raise start.Problem("there is no exercises/ yet: run `make exercises`")
     parser = argparse.ArgumentParser(prog="tools.lab", add_help=False, allow_abbrev=False)
     parser.add_argument("--instructor", action="store_true")
-    parser.add_argument("--exercise")
+    parser.add_argument("--exercise", default="")
     options, rest = parser.parse_known_args(arguments)
-    slug = None if options.exercise is None else start.find(options.exercise)
+    slug = ask.lab(options.exercise)
     folder, notebooks = (start.ROOT, "solutions/") if options.instructor else (start.WORK, "")
     if slug:
         rest.append(f"--LabApp.default_url=/lab/tree/{notebooks}{slug}/{slug}.ipynb")
