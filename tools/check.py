@@ -1,9 +1,9 @@
-"""Run the stages of `make test` or `make test-long`, and say at the end how each one went.
+"""Run the stages of `make test` or `make test-long`, and summarize the results.
 
 ``python -m tools.check [--long] STAGE ...`` runs the named stages in order. A stage that fails
-does not stop the others; the exit status is 1 if any failed. A stage that wants a system program
-which is missing is reported as LEFT OUT, with the way to get it; under ``CI=true`` that is a
-failure.
+does not stop the others; the exit status is 1 if any failed. If a system program that a
+stage needs is missing, the stage is reported as LEFT OUT, with how to install the program; under
+``CI=true`` that is a failure.
 """
 
 import os
@@ -21,7 +21,7 @@ PYTHON = sys.executable
 
 @dataclass(frozen=True)
 class Stage:
-    """One check: what it is called, what it runs, which system program it cannot do without."""
+    """One check: its description, the commands it runs, and the system program it needs."""
 
     about: str
     commands: tuple[tuple[str, ...], ...]
@@ -29,13 +29,13 @@ class Stage:
 
 
 QUICK, LONG = ("-m", "not long"), ("-m", "long")
-# Two test processes. They share files of tests, or groups of tests that look at the same thing.
+# Two test processes, which divide up the files, or groups of tests that use the same page.
 TWO = ("--numprocesses=2", "--dist=loadfile")
 TWO_BY_GROUP = (TWO[0], "--dist=loadgroup")
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
-    """A pytest command without its tests marked long; :func:`long_half` turns it around."""
+    """A pytest command without the tests marked long; :func:`long_half` gives it those instead."""
     return (PYTHON, "-m", "pytest", "-q", *arguments, *QUICK)
 
 
@@ -99,9 +99,9 @@ STAGES = {
 
 
 def environment(command: tuple[str, ...]) -> dict[str, str]:
-    """Two threads per process, so that timings and memory stay what they are elsewhere.
+    """Two threads per process, or one if there are two processes: more would wait for each other.
 
-    Of two test processes each gets one: with two each they wait for one another, twice as long.
+    A fixed number makes timings and memory comparable between machines.
     """
     threads = "1" if TWO[0] in command else "2"
     return {"OMP_NUM_THREADS": threads, "PYTHONHASHSEED": "0", **os.environ}

@@ -34,7 +34,7 @@ FOLDER = "_build/take-away"
 DOWNLOADS = "_downloads"  # where the site keeps them
 NAME = "attention-position-cache"
 ZIP, PDF, EPUB = f"{NAME}-exercises.zip", f"{NAME}.pdf", f"{NAME}.epub"
-LONG = (PDF, EPUB)  # what is made only when asked for
+LONG = (PDF, EPUB)  # made only on request
 OPENING, CLOSING = "<!-- take-away -->", "<!-- /take-away -->"  # see book/_ext/course_site.py
 BLOCK = re.compile(f"{OPENING}.*?{CLOSING}", re.DOTALL)
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # the time of every file in an archive
@@ -53,10 +53,10 @@ Jupyter, and nothing else of this course. In this folder, say:
 This takes some minutes, and on Linux 6 GB, most of it for PyTorch. The next time, the second and
 the last line are enough.
 
-Open a notebook and run its first two cells. Then write the parts that are missing; the test below
-each says what is not right yet. The button "Validate", which the notebooks speak of, is not there:
-"Restart Kernel and Run All Cells" in the menu "Kernel" shows as much. Whoever wants the button
-adds nbgrader to the list above.
+Open a notebook and run its first two cells. Then write the missing parts; the test below each one
+tells you what is not right yet. The "Validate" button that the notebooks mention is not there:
+"Restart Kernel and Run All Cells" in the menu "Kernel" shows the same. If you want the button,
+add nbgrader to the list above.
 """
 
 
@@ -89,14 +89,14 @@ def write_wheel(root: Path, folder: Path) -> Path:
         done = subprocess.run(command, cwd=stage, env=environment, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"the wheel of lib does not build:\n{done.stdout}\n{done.stderr}")
-        (made,) = built.glob("*.whl")
-        if made.name != wheel_name(root):
-            raise RuntimeError(f"expected {wheel_name(root)}, setuptools made {made.name}")
-        return Path(shutil.copy(made, folder))
+        (wheel,) = built.glob("*.whl")
+        if wheel.name != wheel_name(root):
+            raise RuntimeError(f"expected {wheel_name(root)}, setuptools made {wheel.name}")
+        return Path(shutil.copy(wheel, folder))
 
 
 def wheel_key(root: Path) -> str:
-    """A hash of all that the wheel is made from."""
+    """A hash of everything the wheel is made from."""
     files = [root / name for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-TEXT")]
     files += sorted((root / "lib").rglob("*.py")) + sorted(root.glob("benchmarks/results/*.json"))
     return digest({path.relative_to(root).as_posix(): path.read_bytes() for path in files})
@@ -104,10 +104,10 @@ def wheel_key(root: Path) -> str:
 
 def digest(contents: dict[str, bytes]) -> str:
     """A hash of named contents."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for name, content in contents.items():
-        found.update(f"\0{name}\0{len(content)}\0".encode() + content)
-    return found.hexdigest()
+        sha256.update(f"\0{name}\0{len(content)}\0".encode() + content)
+    return sha256.hexdigest()
 
 
 # --- the exercises
@@ -116,14 +116,14 @@ def digest(contents: dict[str, bytes]) -> str:
 def released(root: Path) -> dict[str, bytes]:
     """The released exercises by slug.
 
-    Somebody may have worked in `exercises/`, and their work is not for the site: a notebook that
-    ``make exercises`` did not write as it stands is taken as it was committed.
+    Somebody may have worked in `exercises/`, and their work does not belong on the site: unless
+    ``make exercises`` wrote the notebook as it is now, the committed version is taken.
     """
     try:
         written = json.loads((root / "_build" / "exercises.json").read_text())
     except (OSError, ValueError):
         written = {}
-    found = {}
+    releases = {}
     for path in sorted((root / "exercises").glob("*/*.ipynb")):
         slug = path.stem
         if path.parent.name != slug:
@@ -131,8 +131,8 @@ def released(root: Path) -> dict[str, bytes]:
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != written.get(f"{slug}/{slug}.ipynb"):
             content = committed(root, path) or content
-        found[slug] = content
-    return found
+        releases[slug] = content
+    return releases
 
 
 def committed(root: Path, path: Path) -> bytes | None:
@@ -172,12 +172,12 @@ def prepare(root: Path) -> None:
     """Before the pages: the wheel, the exercises and their zip, in ``_build/take-away``."""
     folder = root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    made = record(root)
+    recorded = record(root)
     if (root / "pyproject.toml").is_file():
         name, key = wheel_name(root), wheel_key(root)
         for other in set(folder.glob("*.whl")) - {folder / name}:
             other.unlink()
-        if made.get(name) != key or not (folder / name).is_file():
+        if recorded.get(name) != key or not (folder / name).is_file():
             write_wheel(root, folder)
             remember(root, name, key)
     shutil.rmtree(folder / "exercises", ignore_errors=True)
@@ -189,7 +189,7 @@ def prepare(root: Path) -> None:
 
 
 def record(root: Path) -> dict[str, str]:
-    """What was made, by file name, with a hash of what it was made from."""
+    """The files made so far, each with a hash of its sources."""
     try:
         return json.loads((root / FOLDER / "made.json").read_text())
     except (OSError, ValueError):
@@ -201,7 +201,7 @@ def remember(root: Path, name: str, key: str) -> None:
 
 
 def pages_key(root: Path) -> str:
-    """A hash of the built pages and all they show, without the list on the first page."""
+    """A hash of the built pages and their images, without the list on the first page."""
     site = root / "_build" / "html"
     contents = {}
     for path in sorted(site.rglob("*")):
@@ -219,17 +219,17 @@ PAPER = ("paper.py", "paper.css", "paper.js", "epub.css")  # what makes PDF and 
 
 
 def place(root: Path) -> None:
-    """After the pages: put everything into the site, and name it on the first page."""
+    """After the pages: copy everything into the site, and list it on the first page."""
     folder, site = root / FOLDER, root / "_build" / "html"
     downloads = site / DOWNLOADS
     shutil.rmtree(downloads, ignore_errors=True)
     shutil.copytree(folder, downloads, ignore=shutil.ignore_patterns("made.json", *LONG))
-    made = record(root)
+    recorded = record(root)
     long = [name for name in LONG if (folder / name).is_file()]
     if long:
         key = pages_key(root)
         for name in long:
-            if made.get(name) == key:
+            if recorded.get(name) == key:
                 shutil.copy(folder / name, downloads)
     for page in (site / "book").glob("index.html"):
         text = page.read_text(encoding="utf-8")
@@ -237,7 +237,7 @@ def place(root: Path) -> None:
 
 
 def block(downloads: Path) -> str:
-    """The list on the first page: what is there, and how large."""
+    """The list on the first page: each download with its size."""
     count = len(list((downloads / "exercises").glob("*.ipynb")))
     names = {
         ZIP: f"All {count} exercises in one zip file",
@@ -254,6 +254,6 @@ def block(downloads: Path) -> str:
 
 
 def size(path: Path) -> str:
-    """How large a file is, in words."""
+    """The size of a file, for people."""
     n_bytes = path.stat().st_size
     return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.0f} kB"

@@ -28,12 +28,12 @@ def write_whole(path: Path, text: str, *, replace: bool = True) -> None:
         Path(name).unlink(missing_ok=True)
 
 
-def _link(made: Path, path: Path) -> None:
+def _link(finished: Path, path: Path) -> None:
     """Give a finished file its name; unlike a rename, this refuses if there is one already."""
     try:
-        os.link(made, path)
+        os.link(finished, path)
     except FileExistsError:
         raise
     except OSError:  # a file system without links
         with open(path, "xb") as file:
-            file.write(made.read_bytes())
+            file.write(finished.read_bytes())

@@ -1,7 +1,7 @@
 """Try a JupyterHub with this course on this machine: ``make hub``.
 
 One instructor, ``ada``, and two learners, ``ben`` and ``cleo``, who are all you: each has a folder
-of their own below ``_build/hub``, and the course is a copy, so that nothing there touches yours. It
+of their own below ``_build/hub``, and the course is a copy, so yours is not touched. It
 is the hub of ``deploy/hub``, with these people in place of accounts, and listens on this machine
 alone; ``docs/hub.md`` is about a real one.
 
@@ -119,7 +119,7 @@ def toml(settings: dict) -> str:
 
 
 def command() -> list[str]:
-    """What starts the hub; :func:`environment` says where its settings are."""
+    """The command that starts the hub; :func:`environment` points it to its settings."""
     program = [sys.executable, str(ROOT / "tools" / "run.py"), "jupyterhub"]
     return [*program, "--config", str(DEPLOY / "jupyterhub_config.py")]
 
@@ -127,8 +127,8 @@ def command() -> list[str]:
 def environment(folder: Path) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     # The user's own settings for Jupyter are not the hub's people's.
-    ours = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
-    return {**ours, "COURSE_HUB": str(folder / "hub.toml"), "PATH": path}
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
+    return {**inherited, "COURSE_HUB": str(folder / "hub.toml"), "PATH": path}
 
 
 def main(arguments: list[str] | None = None) -> int:

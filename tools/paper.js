@@ -1,12 +1,12 @@
 // Makes a book of the built pages, inside Chromium (tools/paper.py): they are fetched, cleaned of what
 // only a screen can use, and their links are turned into links within the book.
 
-// What stands on a page and not in a book.
+// Parts of a page that do not belong in a book.
 const LEFT_OUT = [
   "script", "a.headerlink", "button", ".take-away", ".only-site", ".way-in", ".toctree-wrapper",
   ".slider-figure > style", ".slider-figure label", ".slider-figure .note",
 ].join(",");
-const LONG = 16; // lines of code that may stand on two pages
+const LONG = 16; // lines of code that may be split over two pages
 // Attributes whose value is the name of an element, or several.
 const REFERS = ["aria-labelledby", "aria-describedby", "aria-controls", "for", "headers"];
 
@@ -107,10 +107,10 @@ function plain(text) {
   return text.replace(/\\\((.*?)\\\)/gs, formula).trim().replace(/\s+/g, " ");
 }
 
-/** What a heading says in plain text. Before its formulas are typeset. */
+/** A heading in plain text. To be called before its formulas are typeset. */
 const titleOf = (heading) => plain(heading.textContent);
 
-/** Of a list of headings, those for the contents: what every chapter has, as "Summary", says nothing there. */
+/** The headings to list in the contents: not those that every chapter has, such as "Summary". */
 const telling = (entries, title) => {
   const all = entries.map(title);
   return entries.filter((entry) => all.filter((other) => other === title(entry)).length <= 3);

@@ -4,7 +4,7 @@ A chapter's text is MyST: theorems, boxes and numbered equations are directives,
 roles. JupyterLab shows these as they were typed. Here they become plain Markdown: a numbered
 equation carries its label as its tag, and a reference shows the label, so that one finds the other.
 What is inside code, or is no MyST, stays as it is. A link to a heading becomes one that JupyterLab
-follows, and what the site asks to install is said to be there: ``make lab`` has installed it.
+follows, and the instruction to install the wheel is replaced: ``make lab`` has installed it.
 """
 
 import copy
@@ -21,18 +21,18 @@ ROLE = re.compile(r"\{(eq|prf:ref|numref|ref|cite(?::[pt])?)\}`([^`]+)`")
 
 def markdown(text: str) -> str:
     """MyST as plain Markdown."""
-    lines, made, place = text.split("\n"), [], 0
+    lines, plain_lines, place = text.split("\n"), [], 0
     for token in myst.blocks(text):
         if token.level or not (token.type.endswith("fence") or token.type == "myst_target"):
             continue
         first, end = token.map
-        made += _prose(lines[place:first])
+        plain_lines += _prose(lines[place:first])
         if directive := myst.directive(token):
-            made += _directive(directive)
+            plain_lines += _directive(directive)
         elif token.type != "myst_target":
-            made += lines[first:end]
+            plain_lines += lines[first:end]
         place = end
-    return "\n".join(made + _prose(lines[place:]))
+    return "\n".join(plain_lines + _prose(lines[place:]))
 
 
 def _prose(lines: list[str]) -> list[str]:
@@ -59,8 +59,8 @@ def _directive(directive: myst.Directive) -> list[str]:
     return [head, "", text]
 
 
-def _role(found: re.Match) -> str:
-    kind, text = found[1], found[2]
+def _role(match: re.Match) -> str:
+    kind, text = match[1], match[2]
     target = re.fullmatch(r"(.*?) *<([^>]+)>", text, re.DOTALL)
     if kind == "eq":
         return f"({_short(text)})"
@@ -72,23 +72,23 @@ def _role(found: re.Match) -> str:
 
 
 def _short(label: str) -> str:
-    """A label as a tag: the kind in front of it says nothing there."""
+    """A label as a tag, without the kind in front of it."""
     return label.removeprefix("eq-")
 
 
 def notebook(book: dict) -> dict:
     """A copy of a notebook whose text is plain Markdown; its code is as it was."""
-    made = copy.deepcopy(book)
-    texts = [cell for cell in made["cells"] if cell["cell_type"] == "markdown"]
+    plain_book = copy.deepcopy(book)
+    texts = [cell for cell in plain_book["cells"] if cell["cell_type"] == "markdown"]
     headings = [text for cell in texts for _, text in myst.headings("".join(cell["source"]))]
     anchors = {_slug(heading): heading.replace(" ", "-") for heading in headings}
     for cell in texts:
         text = WHEEL.sub("Here it is installed.", markdown("".join(cell["source"])))
         text = LINK.sub(lambda link: f"](#{anchors.get(link[1], link[1])})", text)
         cell["source"] = text.splitlines(keepends=True)
-    return made
+    return plain_book
 
 
 def _slug(heading: str) -> str:
-    """What a heading is called in a link on the site."""
+    """The anchor of a heading on the site."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
