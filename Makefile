@@ -56,7 +56,7 @@ learner-tree: .env-grade  ## what learners get, in _build/learner: no solutions,
 grade: .ask-grade .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(RUN) grading "$(ASSIGNMENT)" $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
 
-hub: .ask-port .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
+hub: .ask-hub .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
 	@$(RUN) tools.hub --port $(PORT)
 
 # --- check
@@ -96,10 +96,12 @@ clean:  ## remove what was built (not .venv, not people's work)
 	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
 
 # What is wrong with the arguments is said before anything is installed.
-.PHONY: .ask-port .ask-lab .ask-check .ask-grade .ask-chromium
+.PHONY: .ask-port .ask-lab .ask-check .ask-grade .ask-hub .ask-chromium
 .NOTPARALLEL:
 .ask-port:
 	@$(PLAIN) tools.ask port "$(PORT)"
+.ask-hub:
+	@$(PLAIN) tools.ask hub "$(PORT)"
 .ask-lab:
 	@$(PLAIN) tools.ask lab "$(EXERCISE)"
 .ask-check:

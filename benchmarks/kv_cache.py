@@ -39,8 +39,9 @@ from benchmarks import kv_cache_sections as sections
 from benchmarks.kv_cache_device import Cpu, Cuda
 from benchmarks.kv_cache_plan import CPU, GPU, QUICK, SEED, Plan
 from benchmarks.kv_cache_sections import Run, one_line, short
-from benchmarks.machine import ROOT, commit, write_whole
+from benchmarks.machine import ROOT, commit
 from lib import results
+from tools.files import write_whole
 
 # The sections in the order they run, and the seconds after which each leaves out further points.
 SECTIONS: dict[str, tuple[Callable[[Run], None], float]] = {

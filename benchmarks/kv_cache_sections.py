@@ -20,11 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.growth import exponent
 from benchmarks.kv_cache_device import Cpu
 from benchmarks.kv_cache_plan import SEED, Plan, Shape
-from benchmarks.machine import write_whole
 from lib.crossover import crossover
 from lib.kv_cache import KVCache
 from lib.timing import matmul_throughput, memory_bandwidth
 from lib.transformer import LanguageModel
+from tools.files import write_whole
 
 
 class Run:

@@ -36,13 +36,6 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically: a reader sees the old text or the new one, never half of it."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
-
-
 def describe() -> str:
     """One line: where, how busy it is, with what, when, on which commit."""
     return (

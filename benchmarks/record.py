@@ -43,9 +43,10 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.machine import ROOT, commit, processor, write_whole
+from benchmarks.machine import ROOT, commit, processor
 from lib import results
 from tools import imports
+from tools.files import write_whole
 
 EXPERIMENTS = {  # name of the record -> module
     "extrapolation": "lib.extrapolation",

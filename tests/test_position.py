@@ -1,4 +1,7 @@
-"""lib.position: the hooks of every scheme, held against the functions; cache, shift, padding."""
+"""lib.position: the hooks of every scheme, held against the functions; order, shift, formats.
+
+Cached decoding and padding are in test_schemes, which runs every scheme in every model.
+"""
 
 import math
 from functools import partial
@@ -70,30 +73,14 @@ def project(position, x, positions, device="cpu"):
     return split_heads(x @ w_q, HEADS), split_heads(x @ w_k, KV_HEADS)
 
 
-def scores_in_chunks(position, x, positions, chunks):
-    """The scores of all queries for all keys, met a chunk at a time, keys cached as a model does.
-
-    A query meets the keys up to its own chunk; the rest is left at 0.
-    """
-    batch, length = x.shape[:2]
-    scores = x.new_zeros(batch, HEADS, length, length)
-    cache, start = None, 0
-    for size in chunks:
-        new = slice(start, start + size)
-        q, k = project(position, x[:, new], positions[:, new], x.device)
-        prepared = position.prepare(positions[:, new], positions[:, : new.stop])
-        q, k = position.transform(q, k, prepared)
-        cache = k if cache is None else torch.cat((cache, k), dim=2)
-        bias = position.bias(q, cache, prepared)
-        keys = cache.repeat_interleave(HEADS // KV_HEADS, dim=1)
-        met = q @ keys.mT * position.scale(HEAD_DIM)
-        scores[:, :, new, : new.stop] = met if bias is None else met + bias
-        start += size
-    return scores
-
-
 def scores_of(position, x, positions):
-    return scores_in_chunks(position, x, positions, [x.shape[1]])
+    """The scores of all queries for all keys."""
+    prepared = position.prepare(positions, positions)
+    q, k = position.transform(*project(position, x, positions, x.device), prepared)
+    bias = position.bias(q, k, prepared)
+    keys = k.repeat_interleave(HEADS // KV_HEADS, dim=1)
+    scores = q @ keys.mT * position.scale(HEAD_DIM)
+    return scores if bias is None else scores + bias
 
 
 # By hand
@@ -203,16 +190,6 @@ def test_shapes(position):
         assert bias.dtype == torch.float64
 
 
-@pytest.mark.parametrize("chunks", [[1, 1, 1, 1, 1], [3, 1, 1], [2, 3]])
-def test_cached_is_full(position, chunks):
-    x = make(BATCH, LENGTH, D_MODEL)
-    full = scores_of(position, x, POSITIONS)
-    cached = scores_in_chunks(position, x, POSITIONS, chunks)
-    met = cached != 0
-    assert met.any(dim=-1).all()
-    torch.testing.assert_close(cached[met], full[met], **CLOSE)
-
-
 def test_tokens_carry_their_positions(position):
     """Reordering tokens together with their positions reorders the scores, nothing else."""
     x, order = make(BATCH, LENGTH, D_MODEL), torch.tensor([4, 0, 3, 1, 2])
@@ -241,17 +218,6 @@ def test_shifting_all_positions_changes_absolute_schemes(scheme, shift):
     position, x = build(scheme), make(BATCH, LENGTH, D_MODEL)
     here, moved = (scores_of(position, x, p) for p in (POSITIONS, POSITIONS + shift))
     assert not torch.allclose(moved, here)
-
-
-def test_left_padding_is_the_same_code(position):
-    """A row with two padding tokens in front has the scores of the row without them."""
-    x = make(1, LENGTH, D_MODEL)
-    padded_positions = torch.tensor([[0, 0, 0, 1, 2]])
-    padded = scores_of(
-        position, torch.cat((x, make(1, LENGTH, D_MODEL, seed=5))), padded_positions.expand(2, -1)
-    )
-    alone = scores_of(position, x[:, 2:], padded_positions[:, 2:])
-    torch.testing.assert_close(padded[:1, :, 2:, 2:], alone, **CLOSE)
 
 
 def test_one_row_of_positions_serves_all(position):
@@ -378,8 +344,8 @@ def test_tables_are_never_narrow(dtype):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_gpu(position):
     x = make(BATCH, LENGTH, D_MODEL)
-    on_cpu = scores_in_chunks(position, x, POSITIONS, [3, 2])
-    on_gpu = scores_in_chunks(position.cuda(), x.cuda(), POSITIONS.cuda(), [3, 2])
+    on_cpu = scores_of(position, x, POSITIONS)
+    on_gpu = scores_of(position.cuda(), x.cuda(), POSITIONS.cuda())
     torch.testing.assert_close(on_gpu.cpu(), on_cpu)
 
 

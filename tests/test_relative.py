@@ -6,9 +6,12 @@ import pytest
 import torch
 
 from lib.relative import deberta_scores, decompose_scores, relative_positions, tupe_scores
+from lib.shaw import shaw_scores
+from lib.transformer_xl import transformer_xl_scores
 from tests.scores import (
     BATCH,
     D_MODEL,
+    ENCODING_DIM,
     EXACT,
     HEAD_DIM,
     HEADS,
@@ -182,16 +185,31 @@ def test_tupe_loop():
     torch.testing.assert_close(result, per_pair(relative), **EXACT)
 
 
-# DeBERTa's scores, as those of every relative scheme
+# --- what the scores of every relative scheme must do
 
 
-def scores_of(q, k, q_positions, k_positions):
+def deberta(q, k, q_positions, k_positions):
     offsets = relative_positions(q_positions, k_positions).unsqueeze(1)
     tables = make(2, 8, HEAD_DIM, seed=19).to(q)
     return deberta_scores(q, k, tables[0], tables[1], offsets)
 
 
-def test_order_matters():
+def shaw(q, k, q_positions, k_positions):
+    offsets = relative_positions(q_positions, k_positions).unsqueeze(1)
+    return shaw_scores(q, k, make(9, HEAD_DIM, seed=19).to(q), offsets)
+
+
+def transformer_xl(q, k, q_positions, k_positions):
+    w_r = make(HEADS, ENCODING_DIM, HEAD_DIM, seed=19).to(q)
+    u, v = make(2, HEADS, HEAD_DIM, seed=19).to(q)
+    return transformer_xl_scores(q, k, w_r, u, v, q_positions, k_positions)
+
+
+every_scheme = pytest.mark.parametrize("scores_of", [deberta, shaw, transformer_xl])
+
+
+@every_scheme
+def test_order_matters(scores_of):
     here = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
     swapped = scores_of(Q, K, Q_POSITIONS, K_POSITIONS.flip(-1))
     mirrored = scores_of(Q, K, -Q_POSITIONS, -K_POSITIONS)
@@ -199,8 +217,9 @@ def test_order_matters():
     assert not torch.allclose(here, mirrored)  # the direction is seen, not only the distance
 
 
+@every_scheme
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.15)])
-def test_dtypes(dtype, tolerance):
+def test_dtypes(scores_of, dtype, tolerance):
     exact = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
     result = scores_of(Q.to(dtype), K.to(dtype), Q_POSITIONS, K_POSITIONS)
     assert result.dtype == dtype
@@ -209,7 +228,8 @@ def test_dtypes(dtype, tolerance):
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_scores_on_a_gpu():
+@every_scheme
+def test_scores_on_a_gpu(scores_of):
     on_cpu = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
     on_gpu = scores_of(*(x.cuda() for x in (Q, K, Q_POSITIONS, K_POSITIONS)))
     torch.testing.assert_close(on_gpu.cpu(), on_cpu)

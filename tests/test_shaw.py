@@ -1,4 +1,4 @@
-"""lib.shaw: by hand, loops written from the paper's formulas, errors, dtypes."""
+"""lib.shaw: by hand, loops written from the paper's formulas, errors. See also test_relative."""
 
 import math
 
@@ -13,10 +13,8 @@ from tests.scores import (
     HEAD_DIM,
     HEADS,
     K_LEN,
-    K_POSITIONS,
     OFFSETS,
     Q_LEN,
-    Q_POSITIONS,
     VALUE_DIM,
     K,
     Q,
@@ -82,36 +80,3 @@ def test_shaw_errors():
 def test_head_dims_must_agree():
     with pytest.raises(ValueError, match=r"same head_dim.* got q with 6, k with 5"):
         shaw_scores(Q, K[..., :-1], make(5, HEAD_DIM), OFFSETS)
-
-
-# What every relative scheme must do
-
-
-def scores_of(q, k, q_positions, k_positions):
-    offsets = relative_positions(q_positions, k_positions).unsqueeze(1)
-    table = make(9, HEAD_DIM, seed=19).to(q)
-    return shaw_scores(q, k, table, offsets)
-
-
-def test_order_matters():
-    here = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
-    swapped = scores_of(Q, K, Q_POSITIONS, K_POSITIONS.flip(-1))
-    mirrored = scores_of(Q, K, -Q_POSITIONS, -K_POSITIONS)
-    assert not torch.allclose(here, swapped)
-    assert not torch.allclose(here, mirrored)  # the direction is seen, not only the distance
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.15)])
-def test_dtypes(dtype, tolerance):
-    exact = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
-    result = scores_of(Q.to(dtype), K.to(dtype), Q_POSITIONS, K_POSITIONS)
-    assert result.dtype == dtype
-    torch.testing.assert_close(result.double(), exact, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_scores_on_a_gpu():
-    on_cpu = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
-    on_gpu = scores_of(*(x.cuda() for x in (Q, K, Q_POSITIONS, K_POSITIONS)))
-    torch.testing.assert_close(on_gpu.cpu(), on_cpu)

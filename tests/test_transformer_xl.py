@@ -1,4 +1,6 @@
-"""lib.transformer_xl: loops written from the paper's formula, grouped queries, errors."""
+"""lib.transformer_xl: loops written from the paper's formula, grouped queries, errors. See also
+test_relative.
+"""
 
 import math
 
@@ -126,36 +128,3 @@ def test_head_dims_must_agree(learned):
     tables = transformer_xl_tables(Q_POSITIONS[:, None], K_POSITIONS[:, None], ENCODING_DIM)
     with pytest.raises(ValueError, match=message):
         transformer_xl_bias(Q, narrow, **learned, tables=tables)
-
-
-# What every relative scheme must do
-
-
-def scores_of(q, k, q_positions, k_positions):
-    w_r = make(HEADS, ENCODING_DIM, HEAD_DIM, seed=19).to(q)
-    u, v = make(2, HEADS, HEAD_DIM, seed=19).to(q)
-    return transformer_xl_scores(q, k, w_r, u, v, q_positions, k_positions)
-
-
-def test_order_matters():
-    here = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
-    swapped = scores_of(Q, K, Q_POSITIONS, K_POSITIONS.flip(-1))
-    mirrored = scores_of(Q, K, -Q_POSITIONS, -K_POSITIONS)
-    assert not torch.allclose(here, swapped)
-    assert not torch.allclose(here, mirrored)  # the direction is seen, not only the distance
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.15)])
-def test_dtypes(dtype, tolerance):
-    exact = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
-    result = scores_of(Q.to(dtype), K.to(dtype), Q_POSITIONS, K_POSITIONS)
-    assert result.dtype == dtype
-    torch.testing.assert_close(result.double(), exact, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_scores_on_a_gpu():
-    on_cpu = scores_of(Q, K, Q_POSITIONS, K_POSITIONS)
-    on_gpu = scores_of(*(x.cuda() for x in (Q, K, Q_POSITIONS, K_POSITIONS)))
-    torch.testing.assert_close(on_gpu.cpu(), on_cpu)

@@ -179,8 +179,8 @@ def survivors(slug: str, mutants: Iterable[Answer]) -> set[str]:
             chunks.append((cell, []))
         chunks[-1][1].append(mutant)
     with _processes() as pool:
-        found = pool.imap(functools.partial(_survivors, slug), chunks)
-        return {name for names in found for name in names}
+        chunk_survivors = pool.imap(functools.partial(_survivors, slug), chunks)
+        return {name for names in chunk_survivors for name in names}
 
 
 def _survivors(slug: str, chunk: tuple[str, list[Answer]]) -> list[str]:
@@ -208,14 +208,14 @@ def _keeps_all(source: str, tests: list[NotebookNode], space: dict) -> bool:
     """Whether all points are kept with this source in place; asked in a process of its own."""
     child = os.fork()
     if child == 0:
-        kept = False
+        all_points = False
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(PATIENCE)
             _execute(source, space)
-            kept = all(_keeps(cell, space) for cell in tests)
+            all_points = all(_keeps(cell, space) for cell in tests)
         finally:
-            os._exit(0 if kept else 1)
+            os._exit(0 if all_points else 1)
     return os.waitpid(child, 0)[1] == 0
 
 
@@ -260,11 +260,11 @@ def _run_apart(book: NotebookNode, salt: str) -> Outcome:
             os._exit(0)
     os.close(theirs)
     with os.fdopen(ours, "rb") as pipe:
-        told = pipe.read()
+        pickled = pipe.read()
     status = os.waitpid(child, 0)[1]
-    if not told:
+    if not pickled:
         raise RuntimeError(f"a process that ran an answer ended with status {status}")
-    return pickle.loads(told)
+    return pickle.loads(pickled)
 
 
 def _run(book: NotebookNode, salt: str) -> Outcome:
@@ -347,7 +347,7 @@ def _execute_graded(
 
 def _each_check(source: str, space: dict) -> list[tuple[str, str]]:
     """Run a graded cell again, going on after a failing test."""
-    found = []
+    results = []
     check = space["probe"].check
 
     def note(tried):
@@ -355,12 +355,12 @@ def _each_check(source: str, space: dict) -> list[tuple[str, str]]:
             try:
                 check(tried)(test)
             except BaseException as problem:
-                found.append((tried, f"{type(problem).__name__}: {problem}"))
+                results.append((tried, f"{type(problem).__name__}: {problem}"))
             else:
-                found.append((tried, ""))
+                results.append((tried, ""))
 
         return run
 
     with mock.patch.object(space["probe"], "check", note):
         _execute(source, space)
-    return found
+    return results

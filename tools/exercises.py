@@ -3,8 +3,8 @@
 ``python -m tools.exercises`` rewrites the whole folder with nbgrader. The result is the same,
 byte for byte, at every run, so it is committed and a test holds it equal to a fresh one.
 
-Somebody may have worked in the folder (JupyterLab opens there). A notebook that is neither the
-committed one nor one that this command wrote is never overwritten, unless with ``--force``.
+Somebody may have worked in the folder. A notebook that is neither the committed one nor one that
+this command wrote is only overwritten with ``--force``.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def generate(target: Path) -> None:
     """Write the release version of every assignment into the folder `target`.
 
     Raises:
-        RuntimeError: if nbgrader refuses a notebook; the message holds what it said.
+        RuntimeError: if nbgrader refuses a notebook; the message has nbgrader's output.
     """
     for slug in slugs():
         command = [
@@ -44,7 +44,7 @@ def generate(target: Path) -> None:
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """The files below a folder, by name, with a hash of each; not what Jupyter keeps there."""
+    """A hash of each file below a folder, by name, without Jupyter's checkpoints."""
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
@@ -53,16 +53,16 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def worked_in(fresh: Path) -> list[str]:
-    """The files in `exercises/` that would be lost: changed by neither git nor this command."""
+    """The files in `exercises/` whose changes would be lost: neither committed nor generated."""
     command = ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--", EXERCISES]
     status = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     changed = {entry[3:].removeprefix("exercises/") for entry in status.split("\0") if entry}
-    ours = json.loads(WRITTEN.read_text()) if WRITTEN.exists() else {}
-    wanted = hashes(fresh)
+    last_written = json.loads(WRITTEN.read_text()) if WRITTEN.exists() else {}
+    generated = hashes(fresh)
     return [
         name
         for name, digest in hashes(EXERCISES).items()
-        if name in changed and digest not in (ours.get(name), wanted.get(name))
+        if name in changed and digest not in (last_written.get(name), generated.get(name))
     ]
 
 

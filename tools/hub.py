@@ -1,7 +1,7 @@
 """Try a JupyterHub with this course on this machine: ``make hub``.
 
 One instructor, ``ada``, and two learners, ``ben`` and ``cleo``, who are all you: each has a folder
-of their own below ``_build/hub``, and the course is a copy, so that nothing there touches yours. It
+of their own below ``_build/hub``, and the course is a copy, so yours is not touched. It
 is the hub of ``deploy/hub``, with these people in place of accounts, and listens on this machine
 alone; ``docs/hub.md`` is about a real one.
 
@@ -19,6 +19,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools import ask, start
+
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOY = ROOT / "deploy" / "hub"
 FOLDER = ROOT / "_build" / "hub"
@@ -27,15 +29,11 @@ COURSE = ("nbgrader_config.py", "grading", "solutions", "exercises")
 SERVICE = "attention-position-cache"
 
 
-class Missing(Exception):
-    """A program that the hub cannot do without is not there; the message says how to get it."""
-
-
 def proxy(folder: Path) -> Path:
     """Install the proxy below a folder, unless it is there, and return its program.
 
     Raises:
-        Missing: if there is no npm, or it cannot install the proxy.
+        start.Problem: if there is no npm, or it cannot install the proxy.
     """
     program = folder / "node_modules" / ".bin" / "configurable-http-proxy"
     lock = (DEPLOY / "package-lock.json").read_bytes()
@@ -43,11 +41,7 @@ def proxy(folder: Path) -> Path:
     if program.exists() and copy.is_file() and copy.read_bytes() == lock:
         return program
     for name in ("node", "npm"):
-        if not shutil.which(name):
-            raise Missing(
-                f"there is no {name}, which JupyterHub's proxy needs: install it "
-                "(Debian, Ubuntu: apt-get install nodejs npm)"
-            )
+        ask.program(name)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(DEPLOY / name, folder / name)
@@ -56,7 +50,7 @@ def proxy(folder: Path) -> Path:
     )
     if done.returncode:
         copy.unlink()  # what it names is not there: the next call tries again
-        raise Missing(f"npm could not install the proxy:\n{done.stderr}")
+        raise start.Problem(f"npm could not install the proxy:\n{done.stderr}")
     return program
 
 
@@ -125,7 +119,7 @@ def toml(settings: dict) -> str:
 
 
 def command() -> list[str]:
-    """What starts the hub; :func:`environment` says where its settings are."""
+    """The command that starts the hub; :func:`environment` points it to its settings."""
     program = [sys.executable, str(ROOT / "tools" / "run.py"), "jupyterhub"]
     return [*program, "--config", str(DEPLOY / "jupyterhub_config.py")]
 
@@ -133,8 +127,8 @@ def command() -> list[str]:
 def environment(folder: Path) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     # The user's own settings for Jupyter are not the hub's people's.
-    ours = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
-    return {**ours, "COURSE_HUB": str(folder / "hub.toml"), "PATH": path}
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
+    return {**inherited, "COURSE_HUB": str(folder / "hub.toml"), "PATH": path}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -146,8 +140,8 @@ def main(arguments: list[str] | None = None) -> int:
     folder = options.folder.resolve()
     try:
         settings = prepare(folder, options.port)
-    except Missing as missing:
-        print(missing, file=sys.stderr)
+    except start.Problem as problem:
+        print(problem, file=sys.stderr)
         return 2
     address = f"http://127.0.0.1:{settings['port']}"
     print(

@@ -15,23 +15,25 @@ REPORT = answers.ROOT / "reports" / "kill-matrix.md"
 
 def entries(slug: str) -> dict[str, Answer]:
     """Every answer of an assignment, by `wrong/name` or `right/name`; then blank, reference."""
-    found = {
+    bank = {
         f"{kind}/{answer.name}": answer
         for kind in ("wrong", "right")
         for answer in answers.bank(slug, kind)
     }
-    return found | {"blank": answers.blank(slug), "reference": Answer("reference", "As is.", {})}
+    return bank | {"blank": answers.blank(slug), "reference": Answer("reference", "As is.", {})}
 
 
 def surprises(answer: Answer, outcome: Outcome, points: Mapping[str, float]) -> list[str]:
-    """Where an outcome is not what the answer's header says; empty if it is."""
-    found = []
+    """Where an outcome differs from the answer's header; empty if it does not."""
+    differences = []
     for name, worth in points.items():
-        wanted = 0.0 if name in answer.loses else worth
-        if outcome.scores[name] != wanted:
+        expected = 0.0 if name in answer.loses else worth
+        if outcome.scores[name] != expected:
             message = outcome.messages[name] or "no message"
-            found.append(f"{name}: {outcome.scores[name]:g} points, expected {wanted:g}: {message}")
-    return found
+            differences.append(
+                f"{name}: {outcome.scores[name]:g} points, expected {expected:g}: {message}"
+            )
+    return differences
 
 
 def table(slug: str, outcomes: Mapping[str, Outcome]) -> str:
@@ -69,10 +71,10 @@ def main(slugs: list[str]) -> int:
         print(tables[-1])
         points = answers.graded(answers.notebook(slug))
         for entry, answer in bank.items():
-            found = surprises(answer, outcomes[entry], points)
-            wrong += [f"{slug} {entry}, {line}" for line in found]
+            differences = surprises(answer, outcomes[entry], points)
+            wrong += [f"{slug} {entry}, {line}" for line in differences]
     write(tables)
-    print("\n".join(wrong) or "Every answer is scored as its header says.")
+    print("\n".join(wrong) or "Every answer is scored as its header expects.")
     print(f"written to {REPORT.relative_to(answers.ROOT)}")
     return 1 if wrong else 0
 

@@ -2,8 +2,8 @@
 
 The folder holds the exercises that were started (tools/start.py) and a copy of each chapter, so
 that neither running nor changing one touches what git keeps; the copy's text is plain Markdown
-(tools/plain.py). ``make lab EXERCISE=05-rope`` starts
-that exercise, if it was not yet, and opens it.
+(tools/plain.py). ``make lab EXERCISE=05-rope`` starts that exercise, if it was not yet, and opens
+it; an instructor gets its source in ``solutions/``.
 
 A learner gets the button and nothing else of nbgrader's: the lists of assignments and courses need
 an exchange folder, which a single machine does not have (docs/hub.md has a set-up that does). An
@@ -16,11 +16,12 @@ itself would open those of the last course again. Kernels get one thread, as in
 Further arguments go to JupyterLab: ``make lab OPTIONS="--no-browser --port=8890"``.
 """
 
+import argparse
 import os
 import sys
 from pathlib import Path
 
-from tools import plain, start
+from tools import ask, plain, start
 
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
 RUN = str(start.ROOT / "tools" / "run.py")
@@ -62,50 +63,55 @@ def command(folder: Path, arguments: list[str]) -> list[str]:
 
 
 def prepare(arguments: list[str]) -> list[str]:
-    """Make the learner's folder ready, say what is in it, and return JupyterLab's arguments.
+    """Make everything ready, and return the command that starts JupyterLab.
 
     Args:
-        arguments: those of the command line; ``--exercise NAME`` starts and opens an exercise.
+        arguments: those of the command line. ``--instructor`` opens the course folder and not the
+            learner's, ``--exercise NAME`` opens an exercise there, and starts it for a learner. All
+            others are JupyterLab's.
 
     Raises:
-        start.Problem: if there is no such exercise.
+        start.Problem: if there is no such exercise, or none at all.
     """
-    rest, opened = list(arguments), None
-    if "--exercise" in rest:
-        place = rest.index("--exercise")
-        opened = start.find("".join(rest[place + 1 : place + 2]))
-        del rest[place : place + 2]
-        start.start(opened)
-        rest.append(f"--LabApp.default_url=/lab/tree/{opened}/{opened}.ipynb")
+    parser = argparse.ArgumentParser(prog="tools.lab", add_help=False, allow_abbrev=False)
+    parser.add_argument("--instructor", action="store_true")
+    parser.add_argument("--exercise", default="")
+    options, rest = parser.parse_known_args(arguments)
+    slug = ask.lab(options.exercise)
+    folder, notebooks = (start.ROOT, "solutions/") if options.instructor else (start.WORK, "")
+    if slug:
+        rest.append(f"--LabApp.default_url=/lab/tree/{notebooks}{slug}/{slug}.ipynb")
+    if not options.instructor:
+        prepare_work(slug)
+    return command(folder, rest)
+
+
+def prepare_work(slug: str | None) -> None:
+    """Make the learner's folder ready, with an exercise if one is named, and say what is in it."""
+    if slug:
+        start.start(slug)
     start.WORK.mkdir(exist_ok=True)
-    kept = start.chapters(plain.notebook)
+    changed = start.chapters(plain.notebook)
     print(WELCOME.format(started=", ".join(start.started()) or NONE_YET), flush=True)
-    for name in kept:
+    for name in changed:
         print(
             f"work/chapters/{name} has your changes and was kept; the book has a newer one.\n"
             "To get that, delete or rename yours, and say `make lab` again.",
             flush=True,
         )
-    return rest
 
 
 def main(arguments: list[str]) -> int:
     """Start JupyterLab in place of this process; return 2 if there is nothing to open."""
-    if not start.slugs():
-        print("there is no exercises/ yet: run `make exercises`", file=sys.stderr)
+    try:
+        jupyterlab = prepare(arguments)
+    except (start.Problem, OSError) as problem:
+        print(problem, file=sys.stderr)
         return 2
-    instructor = "--instructor" in arguments
-    rest = [argument for argument in arguments if argument != "--instructor"]
-    if not instructor:
-        try:
-            rest = prepare(rest)
-        except (start.Problem, OSError) as problem:
-            print(problem, file=sys.stderr)
-            return 2
-    folder, who = (start.ROOT, "instructor") if instructor else (start.WORK, "learner")
     # nbgrader's extensions look for nbgrader_config.py in the current folder.
     os.chdir(start.ROOT)
-    os.execve(sys.executable, command(folder, rest), environment(who))
+    who = "instructor" if "--instructor" in arguments else "learner"
+    os.execve(sys.executable, jupyterlab, environment(who))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Search folders for hidden tests and solutions: ``python -m tools.leaks FOLDER ...``.
 
-For whoever gives a folder out. Looked for are the lines of `solutions/` that learners must not get:
-each line of a hidden test, and each solution, known by three lines that follow one another, or by
-all of its lines where it has fewer. Pages, notebooks, PDF files, archives and archives in archives
-are opened; names do not matter. Exit status: 0 nothing found, 1 something found, 2 nothing to
-search, or no way to search it.
+Run it before publishing a folder. It looks for lines of `solutions/` that learners must not get:
+every line of a hidden test, and every solution, recognized by three consecutive lines, or by all of
+its lines if there are fewer. Pages, notebooks, PDF files and (nested) archives are opened; file
+names do not matter. Exit status: 0 nothing found, 1 something found, 2 nothing to search, or no way
+to search it.
 """
 
 import argparse
@@ -22,13 +22,13 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SHORTEST = 24  # characters: a shorter line is nobody's own
-RUN = 3  # lines of a solution in a row; a shorter solution is looked for whole
+SHORTEST = 24  # characters: a shorter line is too common to be evidence
+RUN = 3  # consecutive lines of a solution; a shorter solution has to match as a whole
 ARCHIVES = (".zip", ".whl", ".epub")
 TAG = re.compile(r"<[^<>]*>")
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')  # notebooks and scripts keep code in these
 
-# Lines of hidden tests that anybody would write: the book has them too, for reasons of its own.
+# Lines of hidden tests that anybody would write; the book contains them too.
 COMMON = frozenset(
     {
         "c, s = math.cos(angle), math.sin(angle)",
@@ -41,12 +41,12 @@ COMMON = frozenset(
 
 
 class Missing(Exception):
-    """A program that opens some kind of file is not there; the message says how to get it."""
+    """A program for opening some kind of file is missing; the message says how to get it."""
 
 
 @dataclass(frozen=True)
 class Leak:
-    """What was found, and where: the file, the assignment it is from, a line of it."""
+    """A leaked line: the file it was found in, the assignment it is from, the line itself."""
 
     place: str
     assignment: str
@@ -74,7 +74,7 @@ def _regions(slug: str, what: str) -> Iterator[list[str]]:
 
 @cache
 def released() -> frozenset[str]:
-    """Every line that learners have anyway."""
+    """Every line of the released exercises."""
     paths = (ROOT / "exercises").glob("*/*.ipynb")
     return frozenset(line for path in paths for cell in _cells(path) for line in _lines(cell))
 
@@ -88,7 +88,7 @@ def public() -> frozenset[str]:
 
 @cache
 def secrets() -> tuple[dict[str, str], dict[tuple[str, ...], str]]:
-    """What is looked for: hidden tests' lines and solutions' runs, each with its assignment."""
+    """What to look for: lines of hidden tests and runs of solutions, each with its assignment."""
     hidden, runs = {}, {}
     for folder in sorted((ROOT / "solutions").glob("*/*.ipynb")):
         slug = folder.stem
@@ -108,7 +108,7 @@ def secrets() -> tuple[dict[str, str], dict[tuple[str, ...], str]]:
 
 
 def texts(name: str, data: bytes) -> Iterator[tuple[str, str]]:
-    """The texts of a file, each with a name: of an archive those of every member."""
+    """The texts of a file, each with a name; for an archive, the texts of every member."""
     if name.endswith(ARCHIVES):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for member in archive.namelist():
@@ -121,12 +121,12 @@ def texts(name: str, data: bytes) -> Iterator[tuple[str, str]]:
     yield name, text
     if name.endswith((".html", ".xhtml")):
         yield name, html.unescape(TAG.sub("", text))
-    if quoted := [_unquoted(found) for found in STRING.findall(text)]:
+    if quoted := [_unquoted(literal) for literal in STRING.findall(text)]:
         yield name, "\n".join(quoted)
 
 
 def _printed(name: str, data: bytes) -> str:
-    """The text of a PDF file, line by line as it stands on the page."""
+    """The text of a PDF file, line by line as laid out on the page."""
     if not shutil.which("pdftotext"):
         raise Missing(
             f"there is no pdftotext, which opens {name}: install it "
@@ -137,7 +137,7 @@ def _printed(name: str, data: bytes) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """A text in the form of JSON and scripts, as it is meant."""
+    """The value of a string literal of JSON or a script; empty if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -145,13 +145,13 @@ def _unquoted(text: str) -> str:
 
 
 def search(folder: Path) -> list[Leak]:
-    """What a folder holds that learners must not get, one entry for a file and assignment.
+    """The leaks in a folder, one for each file and assignment.
 
     Raises:
-        Missing: if it holds a PDF file and there is no program that opens it.
+        Missing: if there is a PDF file and no program to open it.
     """
     hidden, runs = secrets()
-    found: dict[tuple[str, str], Leak] = {}
+    leaks: dict[tuple[str, str], Leak] = {}
     for path in sorted(folder.rglob("*")):
         if not path.is_file():
             continue
@@ -159,12 +159,12 @@ def search(folder: Path) -> list[Leak]:
             lines = _lines(text)
             for line in lines:
                 if line in hidden:
-                    found.setdefault((name, hidden[line]), Leak(name, hidden[line], line))
+                    leaks.setdefault((name, hidden[line]), Leak(name, hidden[line], line))
             for start in range(len(lines)):
                 for length in range(1, RUN + 1):
                     if slug := runs.get(run := tuple(lines[start : start + length])):
-                        found.setdefault((name, slug), Leak(name, slug, " / ".join(run)))
-    return list(found.values())
+                        leaks.setdefault((name, slug), Leak(name, slug, " / ".join(run)))
+    return list(leaks.values())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -175,15 +175,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"nothing to search in {', '.join(map(str, empty))}", file=sys.stderr)
         return 2
     try:
-        found = [(folder, leak) for folder in folders for leak in search(folder)]
+        leaks = [(folder, leak) for folder in folders for leak in search(folder)]
     except Missing as missing:
         print(missing, file=sys.stderr)
         return 2
-    for folder, leak in found:
+    for folder, leak in leaks:
         print(f"{folder}/{leak}")
-    if not found:
+    if not leaks:
         print(f"no hidden test and no solution in {', '.join(map(str, folders))}")
-    return 1 if found else 0
+    return 1 if leaks else 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 It holds the book, the exercises, `lib` and the commands for working with them: no solutions, no
 hidden tests, no answer banks, and of grading only the module with which `make check` reads a
-notebook. It is searched (`tools.leaks`) before it is left there. Only what git tracks goes in, as
-the last commit has it under `exercises/` and as it stands elsewhere.
+notebook. It is searched (`tools.leaks`) before it is left there. Only tracked files go in:
+`exercises/` as of the last commit, everything else as in the working tree.
 """
 
 import fnmatch
@@ -86,7 +86,7 @@ def makefile(text: str) -> str:
         text: the repository's Makefile. A rule is the line that names its targets with the lines
             indented below it.
     """
-    kept, keeping = [], True
+    lines, keeping = [], True
     text = re.sub(r"\\\n\s*", "", text)
     for line in text.splitlines():
         rule = re.match(r"([\w.][\w. -]*):(?!=)\s*(.*)", line)
@@ -100,18 +100,18 @@ def makefile(text: str) -> str:
         elif not line.startswith("\t"):
             keeping = True
         if keeping:
-            kept.append(line)
-    return re.sub(r"\n(# --- .*\n\s*)+(?=# --- )", "\n", "\n".join(kept)) + "\n"
+            lines.append(line)
+    return re.sub(r"\n(# --- .*\n\s*)+(?=# --- )", "\n", "\n".join(lines)) + "\n"
 
 
 def committed(name: str) -> bytes:
-    """A file as the last commit has it: somebody may have worked in `exercises/`."""
+    """A file as of the last commit: somebody may have worked in `exercises/`."""
     command = ["git", "show", f"HEAD:{name}"]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
 
 
 def build(target: Path) -> list[leaks.Leak]:
-    """Write the folder anew, and return what was found in it that learners must not get."""
+    """Write the folder from scratch, and return the leaks found in it."""
     shutil.rmtree(target, ignore_errors=True)
     for name in learner_files():
         path = target / name
@@ -126,9 +126,9 @@ def build(target: Path) -> list[leaks.Leak]:
 
 
 def main() -> int:
-    found = build(TARGET)
-    if found:
-        print(*found, sep="\n", file=sys.stderr)
+    hits = build(TARGET)
+    if hits:
+        print(*hits, sep="\n", file=sys.stderr)
         print("the folder was removed: it held what learners must not get", file=sys.stderr)
         shutil.rmtree(TARGET)
         return 1

@@ -1,9 +1,9 @@
 """Ask every external link of the built book whether it still answers: ``python -m tools.links``.
 
-No test does this: a test may not depend on other people's machines. What came back is sorted:
+No test does this, because tests must not depend on other machines. The answers are sorted:
 
 - *dead*: the server said that there is nothing (404, 410). Only these make the exit status 1.
-- *unsure*: an answer that says nothing about the page (a login, a refusal of robots, a fault).
+- *unsure*: an answer from which nothing follows (a login, a refusal of robots, a server error).
 - *not reached*: no answer at all. Without a network, that is all of them.
 """
 
@@ -68,11 +68,11 @@ def answer(address: str, *, seconds: float = SECONDS) -> int | str:
 def report(pages: dict[str, list[str]], answers: Iterable[int | str]) -> int:
     """Print what came back; the exit status."""
     groups: dict[str, list[str]] = {"dead": [], "unsure": [], "not reached": []}
-    for address, said in zip(pages, answers, strict=True):
-        if isinstance(said, int) and said < 400:
+    for address, status in zip(pages, answers, strict=True):
+        if isinstance(status, int) and status < 400:
             continue
-        kind = "not reached" if isinstance(said, str) else "dead" if said in GONE else "unsure"
-        groups[kind].append(f"  {address} ({said}), on {', '.join(pages[address])}")
+        kind = "not reached" if isinstance(status, str) else "dead" if status in GONE else "unsure"
+        groups[kind].append(f"  {address} ({status}), on {', '.join(pages[address])}")
     lost = len(groups["not reached"])
     if pages and lost == len(pages):
         print(f"NO NETWORK: none of {lost} addresses could be reached, so nothing is known of them")

@@ -1,12 +1,12 @@
 // Makes a book of the built pages, inside Chromium (tools/paper.py): they are fetched, cleaned of what
 // only a screen can use, and their links are turned into links within the book.
 
-// What stands on a page and not in a book.
+// Parts of a page that do not belong in a book.
 const LEFT_OUT = [
   "script", "a.headerlink", "button", ".take-away", ".only-site", ".way-in", ".toctree-wrapper",
   ".slider-figure > style", ".slider-figure label", ".slider-figure .note",
 ].join(",");
-const LONG = 16; // lines of code that may stand on two pages
+const LONG = 16; // lines of code that may be split over two pages
 // Attributes whose value is the name of an element, or several.
 const REFERS = ["aria-labelledby", "aria-describedby", "aria-controls", "for", "headers"];
 
@@ -68,6 +68,7 @@ async function collect(page, naming) {
       link.replaceWith(...link.childNodes); // nothing in the book, and no site to lead to
     }
   }
+  for (const link of article.querySelectorAll("a[title]")) link.title = plain(link.title);
   for (const figure of article.querySelectorAll(".slider-figure")) {
     figure.removeAttribute("role");
     figure.insertAdjacentHTML("beforeend", `<p class="only-book">${naming.words.figure}</p>`);
@@ -89,16 +90,27 @@ function opening(article, words) {
 /** The headings of a page's sections. */
 const sections = (article) => article.querySelectorAll("article > section > section > h2");
 
-/** What a heading says in plain text, its formulas as in TeX without marks. Before they are typeset. */
-function titleOf(heading) {
-  const copy = heading.cloneNode(true);
-  for (const math of copy.querySelectorAll(".math")) {
-    math.textContent = math.textContent.replace(/\\(\w+)/g, "$1 ").replace(/\\[()]|[{}]/g, "");
-  }
-  return copy.textContent.trim().replace(/\s+/g, " ");
+/** A command of TeX in plain text: a letter or a sign as itself, any other by its name. */
+function sign(name) {
+  const written = new DOMParser().parseFromString(MathJax.tex2mml(`\\${name}`), "text/xml").documentElement.textContent;
+  return /^\s*\S\s*$/u.test(written) ? written.trim() : `${name} `;
 }
 
-/** Of a list of headings, those for the contents: what every chapter has, as "Summary", says nothing there. */
+/** A text in which formulas are marked as for MathJax, as plain text. */
+function plain(text) {
+  const formula = (_, tex) =>
+    tex
+      .replace(/\\(?:operatorname|mathrm|text)\b/g, "")
+      .replace(/\\([a-zA-Z]+)/g, (_, name) => sign(name))
+      .replace(/\^\{([^{}]+)\}/g, "^($1)")
+      .replace(/[{}]/g, "");
+  return text.replace(/\\\((.*?)\\\)/gs, formula).trim().replace(/\s+/g, " ");
+}
+
+/** A heading in plain text. To be called before its formulas are typeset. */
+const titleOf = (heading) => plain(heading.textContent);
+
+/** The headings to list in the contents: not those that every chapter has, such as "Summary". */
 const telling = (entries, title) => {
   const all = entries.map(title);
   return entries.filter((entry) => all.filter((other) => other === title(entry)).length <= 3);

@@ -1,7 +1,7 @@
 """The built book as PDF and as EPUB, made by the Chromium that is installed.
 
-Both come from the pages in ``_build/html``, with their numbers, labels and pictures, so neither
-runs or numbers anything a second time. ``paper.js`` gathers the pages in one tab of Chromium,
+Both are made from the pages in ``_build/html``, with their numbers, labels and pictures, so nothing
+is executed or numbered a second time. ``paper.js`` gathers the pages in one tab of Chromium,
 without what only a screen can use. A figure to play with shows its first frame.
 
 - **PDF**: MathJax sets the formulas as on the site, Chromium prints with the style sheet that a
@@ -27,7 +27,8 @@ import yaml
 from playwright.sync_api import Page, sync_playwright
 
 from tools import ask, start
-from tools.take_away import write_archive
+from tools.book import server
+from tools.downloads import write_archive
 
 HERE = Path(__file__).resolve().parent
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -54,7 +55,7 @@ def book_pages(root: Path) -> list[dict]:
 
     Returns:
         For each page its ``name`` (its address on the site without ``.html``), the ``part`` of the
-        contents it stands in, and whether its ``sections`` are listed.
+        contents it belongs to, and whether its ``sections`` are listed.
     """
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     pages = [{"name": toc["root"], "part": "", "sections": False}]
@@ -67,7 +68,7 @@ def book_pages(root: Path) -> list[dict]:
 
 
 def described(root: Path) -> dict:
-    """What Chromium is told of the book."""
+    """What Chromium has to know about the book."""
     config = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     title, site = config["title"], config["html"]["baseurl"]
@@ -95,13 +96,11 @@ def described(root: Path) -> dict:
 @contextmanager
 def tab(root: Path, page: str) -> Iterator[Page]:
     """A tab of Chromium on one page of the built site, with the functions of ``paper.js``."""
-    from tools import book
-
     try:
         program = ask.chromium()
     except start.Problem as problem:
         sys.exit(f"[take-away] {problem}")
-    with book.server(root / "_build" / "html", 8900) as httpd, sync_playwright() as playwright:
+    with server(root / "_build" / "html", 8900) as httpd, sync_playwright() as playwright:
         thread = threading.Thread(target=httpd.serve_forever, daemon=True)
         thread.start()
         try:
@@ -121,7 +120,7 @@ def tab(root: Path, page: str) -> Iterator[Page]:
 
 
 def with_formulas(pages: list[dict]) -> str:
-    """A page on which MathJax is at work."""
+    """A page that loads MathJax."""
     return next(page["name"] for page in pages if page["sections"])
 
 
@@ -139,14 +138,14 @@ def write_pdf(root: Path, path: Path) -> None:
     with tab(root, with_formulas(book["pages"])) as page, TemporaryDirectory() as scratch:
         page.emulate_media(media="print")
         page.add_style_tag(content=fonts() + (HERE / "paper.css").read_text(encoding="utf-8"))
-        found = page.evaluate("book => assemble(book)", book)
-        if found["failed"] or found["bare"] or found["broken"]:
+        made = page.evaluate("book => assemble(book)", book)
+        if made["failed"] or made["bare"] or made["broken"]:
             raise RuntimeError(
-                f"formulas {found['failed']}, not typeset {found['bare']}, links {found['broken']}"
+                f"formulas {made['failed']}, not typeset {made['bare']}, links {made['broken']}"
             )
         page.evaluate("width => fit(width)", WIDTH)
         draft = Path(scratch) / "draft.pdf"
-        targets = [entry["id"] for entry in found["contents"]]
+        targets = [entry["id"] for entry in made["contents"]]
         seen = []  # where the chapters began, print by print
         for _ in range(PRINTS):
             # Chromium was seen to break pages in two ways by turns: the last print but one counts
@@ -159,7 +158,7 @@ def write_pdf(root: Path, path: Path) -> None:
         else:
             moved = [name for name in numbers if numbers[name] != seen[-1][name]]
             raise RuntimeError(f"each print moves the beginning of {moved}")
-        finish(draft, path, book, found["contents"])
+        finish(draft, path, book, made["contents"])
 
 
 def print_to(page: Page, path: Path) -> None:
@@ -182,28 +181,28 @@ def fonts() -> str:
 
 
 def places(pdf: pikepdf.Pdf) -> dict[str, int]:
-    """The page on which each named place stands, counted from 1."""
+    """The page number of each named destination, counted from 1."""
     numbers = {page.objgen: number for number, page in enumerate(pdf.pages, 1)}
     named = pdf.Root.Names.Dests if "/Names" in pdf.Root else pdf.Root.Dests
     entries = pikepdf.NameTree(named).items() if "/Names" in pdf.Root else named.items()
-    found = {}
+    pages = {}
     for name, target in entries:
         target = target.D if isinstance(target, pikepdf.Dictionary) else target
-        found[name.removeprefix("/")] = numbers[target[0].objgen]
-    return found
+        pages[name.removeprefix("/")] = numbers[target[0].objgen]
+    return pages
 
 
 def starts(path: Path, targets: list[str]) -> dict[str, int]:
-    """The page on which each target of the contents stands."""
+    """The page number of each target of the contents."""
     with pikepdf.open(path) as pdf:
-        found = places(pdf)
-    if missing := set(targets) - found.keys():
+        pages = places(pdf)
+    if missing := set(targets) - pages.keys():
         raise RuntimeError(f"the printed book has no place named {sorted(missing)}")
-    return {target: found[target] for target in targets}
+    return {target: pages[target] for target in targets}
 
 
 def finish(draft: Path, path: Path, book: dict, contents: list[dict]) -> None:
-    """Say in the file what it is, give it bookmarks, and pack it.
+    """Add title and bookmarks to the file, and compress it.
 
     Chromium would make the bookmarks of all headings, and writes the words of most of them twice.
     """
@@ -272,10 +271,10 @@ def write_epub(root: Path, path: Path) -> None:
     """
     book = described(root)
     with tab(root, with_formulas(book["pages"])) as page:
-        found = page.evaluate("book => leaves(book)", book)
+        made = page.evaluate("book => leaves(book)", book)
     failed = [
         f"{leaf['name']}: {leaf['failed'] or leaf['wanted']} ({leaf['formulas']} formulas)"
-        for leaf in found["leaves"]
+        for leaf in made["leaves"]
         if leaf["failed"] or leaf["formulas"] != leaf["wanted"]
     ]
     if failed:
@@ -285,17 +284,17 @@ def write_epub(root: Path, path: Path) -> None:
     inside = {
         "book.css": (HERE / "epub.css").read_bytes(),
         "title.xhtml": LEAF.format(title=escape(book["title"]), body=book["front"]).encode(),
-        "nav.xhtml": navigation(book, found["leaves"]).encode(),
+        "nav.xhtml": navigation(book, made["leaves"]).encode(),
     }
-    for leaf in found["leaves"]:
+    for leaf in made["leaves"]:
         inside[leaf["file"]] = LEAF.format(title=escape(leaf["title"]), body=leaf["xhtml"]).encode()
-    for name in sorted(found["images"]):
+    for name in sorted(made["images"]):
         image = (site / name.lstrip("/")).read_bytes()
         if name.endswith(".svg"):
             image = plain(image)
         inside[f"images/{Path(name).name}"] = image
     properties = {"nav.xhtml": "nav"}
-    for leaf in found["leaves"]:
+    for leaf in made["leaves"]:
         kinds = {"mathml": leaf["formulas"], "svg": leaf["drawings"]}
         properties[leaf["file"]] = " ".join(kind for kind, count in kinds.items() if count)
     package = PACKAGE.format(
@@ -312,8 +311,8 @@ def write_epub(root: Path, path: Path) -> None:
 
 
 def plain(drawing: bytes) -> bytes:
-    """A drawing of matplotlib as EPUB wants it: no document type, which names files elsewhere, and
-    every path with a line, also that of a blank.
+    """A drawing by matplotlib as EPUB requires it: without a document type, which refers to other
+    files, and with a ``d`` in every path, even that of a blank.
     """
     drawing = re.sub(rb"<!DOCTYPE[^>]*>\s*", b"", drawing)
     return re.sub(rb"<path(?![^>]*\sd=)", b'<path d=""', drawing)
@@ -325,7 +324,7 @@ def spine(names) -> list[str]:
 
 
 def identifier(name: str) -> str:
-    """A name that XML takes."""
+    """A valid XML identifier."""
     return "f-" + re.sub(r"[^\w-]", "-", name)
 
 
@@ -337,7 +336,7 @@ def item(name: str, properties: str) -> str:
 
 
 def navigation(book: dict, leaves: list[dict]) -> str:
-    """The contents, which an e-reader also shows beside the text."""
+    """The table of contents, which e-readers also show in a menu."""
     lines = []
     for leaf in leaves:
         below = "".join(

@@ -4,17 +4,14 @@ A chapter's text is MyST: theorems, boxes and numbered equations are directives,
 roles. JupyterLab shows these as they were typed. Here they become plain Markdown: a numbered
 equation carries its label as its tag, and a reference shows the label, so that one finds the other.
 What is inside code, or is no MyST, stays as it is. A link to a heading becomes one that JupyterLab
-follows, and what the site asks to install is said to be there: ``make lab`` has installed it.
+follows, and the instruction to install the wheel is replaced: ``make lab`` has installed it.
 """
 
 import copy
 import re
 
-FENCE = re.compile(r"^(`{3,}|:{3,})\{([\w:-]+)\} *(.*)$")
-CODE = re.compile(r"^(`{3,}|~{3,})[^`{]*$")
-OPTION = re.compile(r"^:([\w-]+): *(.*)$")
-TARGET = re.compile(r"^\([\w-]+\)=$")
-HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+from tools import myst
+
 LINK = re.compile(r"\]\(#([\w-]+)\)")
 WHEEL = re.compile(
     r"On\s+the\s+site,\s+the\s+download\s+menu\s.*?`python -m pip install \S+\.whl`", re.DOTALL
@@ -24,53 +21,32 @@ ROLE = re.compile(r"\{(eq|prf:ref|numref|ref|cite(?::[pt])?)\}`([^`]+)`")
 
 def markdown(text: str) -> str:
     """MyST as plain Markdown."""
-    lines, made, prose = text.split("\n"), [], []
-
-    def flush() -> None:  # a role may go on in the next line
-        made.extend(ROLE.sub(_role, "\n".join(prose)).split("\n") if prose else [])
-        prose.clear()
-
-    place = 0
-    while place < len(lines):
-        line = lines[place]
-        place += 1
-        if found := FENCE.match(line):
-            flush()
-            body, place = _inside(lines, place, found[1])
-            made += _directive(found[2], found[3], body)
-        elif found := CODE.match(line):
-            flush()
-            body, place = _inside(lines, place, found[1])
-            made += [line, *body, found[1]]
-        elif not TARGET.match(line):
-            prose.append(line)
-    flush()
-    return "\n".join(made)
+    lines, plain_lines, place = text.split("\n"), [], 0
+    for token in myst.blocks(text):
+        if token.level or not (token.type.endswith("fence") or token.type == "myst_target"):
+            continue
+        first, end = token.map
+        plain_lines += _prose(lines[place:first])
+        if directive := myst.directive(token):
+            plain_lines += _directive(directive)
+        elif token.type != "myst_target":
+            plain_lines += lines[first:end]
+        place = end
+    return "\n".join(plain_lines + _prose(lines[place:]))
 
 
-def _inside(lines: list[str], place: int, fence: str) -> tuple[list[str], int]:
-    """The lines up to the end of a block, and where the text goes on."""
-    body = []
-    while place < len(lines):
-        line = lines[place]
-        place += 1
-        if line.strip() and not line.strip(fence[0]) and len(line) >= len(fence):
-            break
-        body.append(line)
-    return body, place
+def _prose(lines: list[str]) -> list[str]:
+    """Lines without roles, one of which may go on in the next line."""
+    return ROLE.sub(_role, "\n".join(lines)).split("\n") if lines else []
 
 
-def _directive(name: str, title: str, body: list[str]) -> list[str]:
-    options = {}
-    while body and (found := OPTION.match(body[0])):
-        options[found[1]] = found[2]
-        body = body[1:]
-    label = options.get("label", "")
+def _directive(directive: myst.Directive) -> list[str]:
+    name, title, body = directive.name, ROLE.sub(_role, directive.title), directive.body
+    label = directive.options.get("label", "")
     if name == "math":
         tag = [f"\\tag{{{_short(label)}}}"] if label else []
-        return ["$$", *body, *tag, "$$"]
-    text = markdown("\n".join(body)).strip("\n")
-    title = ROLE.sub(_role, title)
+        return ["$$", *body.split("\n"), *tag, "$$"]
+    text = markdown(body).strip("\n")
     if name == "admonition":
         head = f"**{title}.**" if title[-1:].isalnum() else f"**{title}**"
     elif name == "prf:proof":
@@ -83,8 +59,8 @@ def _directive(name: str, title: str, body: list[str]) -> list[str]:
     return [head, "", text]
 
 
-def _role(found: re.Match) -> str:
-    kind, text = found[1], found[2]
+def _role(match: re.Match) -> str:
+    kind, text = match[1], match[2]
     target = re.fullmatch(r"(.*?) *<([^>]+)>", text, re.DOTALL)
     if kind == "eq":
         return f"({_short(text)})"
@@ -96,23 +72,23 @@ def _role(found: re.Match) -> str:
 
 
 def _short(label: str) -> str:
-    """A label as a tag: the kind in front of it says nothing there."""
+    """A label as a tag, without the kind in front of it."""
     return label.removeprefix("eq-")
 
 
 def notebook(book: dict) -> dict:
     """A copy of a notebook whose text is plain Markdown; its code is as it was."""
-    made = copy.deepcopy(book)
-    texts = [cell for cell in made["cells"] if cell["cell_type"] == "markdown"]
-    headings = HEADING.findall("\n".join("".join(cell["source"]) for cell in texts))
+    plain_book = copy.deepcopy(book)
+    texts = [cell for cell in plain_book["cells"] if cell["cell_type"] == "markdown"]
+    headings = [text for cell in texts for _, text in myst.headings("".join(cell["source"]))]
     anchors = {_slug(heading): heading.replace(" ", "-") for heading in headings}
     for cell in texts:
         text = WHEEL.sub("Here it is installed.", markdown("".join(cell["source"])))
         text = LINK.sub(lambda link: f"](#{anchors.get(link[1], link[1])})", text)
         cell["source"] = text.splitlines(keepends=True)
-    return made
+    return plain_book
 
 
 def _slug(heading: str) -> str:
-    """What a heading is called in a link on the site."""
+    """The anchor of a heading on the site."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

@@ -1,11 +1,11 @@
-"""Say in words how far a learner is: ``make check EXERCISE=05-rope``, or all that is started.
+"""Tell a learner how far they are: ``make check EXERCISE=05-rope``, or all that were started.
 
-The learner's copy in ``work/`` is run as it will be when graded: deleted or changed tests are put
-back, but without the hidden ones. Pictures and whatever else no test depends on are left out. Each
+The learner's copy in ``work/`` is run as in grading, but without the hidden tests: deleted or
+changed tests are restored, and pictures, on which no test depends, are left out. Each
 task is *done*, *not yet* (nothing filled in), or *fails*, with the test's own message.
 
-The code runs in a kernel of its own, with the learner's rights: it is the learner's machine. A cell
-that runs too long is stopped, one that ends Python costs a restart, and neither stops the check.
+The code runs in a kernel with the learner's rights, since this is the learner's machine. A cell
+that runs too long is stopped, one that ends Python costs a restart, and the check goes on.
 """
 
 import argparse
@@ -39,7 +39,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass
 class Outcome:
-    """What became of one cell: ``ok``, ``error``, ``time``, ``died``, ``unknown`` (it did not run).
+    """The result of one cell: ``ok``, ``error``, ``time``, ``died``, ``unknown`` (it did not run).
 
     Attributes:
         name: the type of the exception.
@@ -80,16 +80,16 @@ class Verdict:
 
 def tasks(release: NotebookNode) -> list[Task]:
     """The sections of a released exercise that have tests, in order."""
-    found = [Task("The exercise")]
+    sections = [Task("The exercise")]
     for cell in release.cells:
         if cell.cell_type == "markdown":
             for heading in re.findall(r"^## +(.+?) *$", cell.source, re.MULTILINE):
-                found.append(Task(heading))
+                sections.append(Task(heading))
         elif is_grade(cell):
-            found[-1].tests.append(cell.metadata.nbgrader.grade_id)
+            sections[-1].tests.append(cell.metadata.nbgrader.grade_id)
         elif is_solution(cell):
-            found[-1].answers.append(cell.metadata.nbgrader.grade_id)
-    return [task for task in found if task.tests]
+            sections[-1].answers.append(cell.metadata.nbgrader.grade_id)
+    return [task for task in sections if task.tests]
 
 
 def steps(data: bytes, release: NotebookNode) -> tuple[list[notebook.Step], list[str]]:
@@ -134,7 +134,7 @@ class Shell:
         self._close()
 
     def _open(self) -> None:
-        # Sockets in a private folder: over TCP the kernel could be overheard, and warns of it.
+        # Sockets in a private folder: over TCP other users could listen, and the kernel warns.
         self.sockets = Path(tempfile.mkdtemp(prefix="check-"))
         self.manager = KernelManager(
             kernel_name="python3",
@@ -173,15 +173,15 @@ class Shell:
         return Outcome("time") if outcome.status == "stuck" else outcome
 
     def _run(self, source: str) -> Outcome:
-        """The outcome; ``stuck`` if the cell did not even stop when it was asked to."""
+        """The outcome; ``stuck`` if the cell did not stop when interrupted."""
         message = self.client.execute(source, allow_stdin=False, store_history=False)
-        deadline, asked, error = time.monotonic() + self.seconds, False, None
+        deadline, interrupted, error = time.monotonic() + self.seconds, False, None
         while True:
             if time.monotonic() > deadline:
-                if asked:
+                if interrupted:
                     return Outcome("stuck")
                 self.manager.interrupt_kernel()
-                asked, deadline = True, time.monotonic() + PATIENCE
+                interrupted, deadline = True, time.monotonic() + PATIENCE
             try:
                 reply = self.client.get_iopub_msg(timeout=0.5)
             except Empty:
@@ -194,13 +194,13 @@ class Shell:
                 error = reply["content"]
             elif reply["msg_type"] == "status" and reply["content"]["execution_state"] == "idle":
                 break
-        if asked:
+        if interrupted:
             return Outcome("time")
         return _error(error, source) if error else Outcome("ok")
 
 
 def _error(content: dict, source: str) -> Outcome:
-    shown = ANSI.sub("", "\n".join(content["traceback"]))
+    traceback = ANSI.sub("", "\n".join(content["traceback"]))
     name, text = content["ename"], content["evalue"]
     if (syntax := re.fullmatch(r"(.*) \([^()]*, line (\d+)\)", text, re.DOTALL)) and name in (
         "SyntaxError",
@@ -208,16 +208,16 @@ def _error(content: dict, source: str) -> Outcome:
         "TabError",
     ):
         text, line = syntax[1], int(syntax[2])
-        try:  # Python itself often says it better than IPython, which only says "incomplete input"
+        try:  # Python's own message is often better than IPython's "incomplete input"
             compile(source, "the cell", "exec")
         except SyntaxError as better:
             text, line = better.msg, better.lineno
     else:
         # IPython marks the line of each frame with an arrow; the cell's own frame comes first.
-        arrow = re.search(r"^-+> *(\d+) ", shown, re.MULTILINE)
+        arrow = re.search(r"^-+> *(\d+) ", traceback, re.MULTILINE)
         line = int(arrow[1]) if arrow else None
         if len(content["traceback"]) == 1:  # a test shows its message in place of a traceback
-            text = shown.removeprefix(f"{name}: ")
+            text = traceback.removeprefix(f"{name}: ")
     lines = source.splitlines()
     code = lines[line - 1].strip() if line and line <= len(lines) else ""
     return Outcome("error", name, text, line, code)
@@ -230,24 +230,24 @@ def verdict(task: Task, outcomes: dict[str, Outcome], seconds: float) -> Verdict
     """What to tell the learner about a task."""
     broken = [outcomes.get(name, UNKNOWN) for name in task.answers]
     broken = [outcome for outcome in broken if outcome.status in ("error", "time", "died")]
-    found = [outcomes.get(name, UNKNOWN) for name in task.tests]
-    bad = [outcome for outcome in found if outcome.status != "ok"]
+    tests = [outcomes.get(name, UNKNOWN) for name in task.tests]
+    bad = [outcome for outcome in tests if outcome.status != "ok"]
     if not bad:
         return Verdict("done")
     if broken and not _empty(broken[0]):
         return Verdict("fails", _says("Your cell", broken[0], seconds))
-    if all(map(_empty, found)):
+    if all(map(_empty, tests)):
         return Verdict("not yet", (bad[0].text or "Nothing filled in yet.",))
-    passed = len(found) - len(bad)
-    head = (f"{passed} of {len(found)} tests passed.",) if len(found) > 1 else ()
+    passed = len(tests) - len(bad)
+    head = (f"{passed} of {len(tests)} tests passed.",) if len(tests) > 1 else ()
     first = next((outcome for outcome in bad if not _empty(outcome)), bad[0])
     return Verdict("fails", head + _says("Your code, called by the test,", first, seconds))
 
 
 def _empty(outcome: Outcome) -> bool:
     """Whether the stub's own NotImplementedError is all that came out of it."""
-    said = outcome.text.startswith("Nothing filled in") or not outcome.text
-    return outcome.name == "NotImplementedError" and said
+    released_message = outcome.text.startswith("Nothing filled in") or not outcome.text
+    return outcome.name == "NotImplementedError" and released_message
 
 
 def _says(who: str, outcome: Outcome, seconds: float) -> tuple[str, ...]:
@@ -293,12 +293,12 @@ def check(slug: str, seconds: float = SECONDS) -> bool:
 
 
 def report(slug: str, listed: list[Task], verdicts: list[Verdict], other: list[str]) -> bool:
-    """Print a line or more for each task, the count, and what else the learner should know."""
-    for task, found in zip(listed, verdicts, strict=True):
-        print(f"  {found.word:<9}{task.title}")
-        for line in found.lines:
+    """Print the result of each task, the count, and anything else the learner should know."""
+    for task, each in zip(listed, verdicts, strict=True):
+        print(f"  {each.word:<9}{task.title}")
+        for line in each.lines:
             print(textwrap.indent(line, " " * 11))
-    words = [found.word for found in verdicts]
+    words = [each.word for each in verdicts]
     done = words.count("done")
     print(f"\n{slug}: {done} of {len(words)} tasks done", end="")
     print("".join(f", {words.count(w)} {w}" for w in ("fails", "not yet") if w in words) + ".")

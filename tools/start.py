@@ -1,8 +1,8 @@
 """The learner's own folder ``work/``: ``make start EXERCISE=05-rope`` copies an exercise into it.
 
 git ignores that folder, and no command of the course overwrites what a learner wrote there. A copy
-notes in its metadata which release it was made from, so that a newer release can be told of; the
-newer one is put beside the learner's copy, under another name, when it is asked for
+notes in its metadata which release it was made from, so that learners hear of newer releases; a
+newer one is put beside the learner's copy, under another name, on request
 (``make start EXERCISE=05-rope NEW=1``). ``make lab`` puts copies of the chapters there too; of
 those it renews what the learner did not change.
 
@@ -15,9 +15,10 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from tools.files import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 EXERCISES = ROOT / "exercises"
@@ -27,14 +28,14 @@ NOTE = "attention-position-cache"  # the key of our note in a copy's metadata
 
 
 class Problem(Exception):
-    """What was asked for cannot be done; the message says why, and what to do."""
+    """The request cannot be fulfilled; the message says why, and what to do."""
 
 
 def slugs() -> list[str]:
     """The released exercises, by the names of their folders."""
     # Another notebook beside one, or a checkpoint, is somebody's own.
-    found = EXERCISES.glob("*/*.ipynb")
-    return sorted(path.stem for path in found if path.stem == path.parent.name)
+    notebooks = EXERCISES.glob("*/*.ipynb")
+    return sorted(path.stem for path in notebooks if path.stem == path.parent.name)
 
 
 def find(name: str) -> str:
@@ -49,15 +50,15 @@ def find(name: str) -> str:
     ]
     if len(meant) != 1:
         listed = "\n".join(f"  {slug}" for slug in known) or "  none: exercises/ is empty"
-        asked = f"there is no exercise {name!r}" if name else "no exercise was named"
+        complaint = f"there is no exercise {name!r}" if name else "no exercise was named"
         raise Problem(
-            f"{asked}. There are:\n{listed}\nFor example: make start EXERCISE=01-attention"
+            f"{complaint}. There are:\n{listed}\nFor example: make start EXERCISE=01-attention"
         )
     return meant[0]
 
 
 def mine(slug: str) -> Path:
-    """Where the learner's copy of an exercise is, or will be."""
+    """The path of the learner's copy of an exercise."""
     return WORK / slug / f"{slug}.ipynb"
 
 
@@ -73,8 +74,8 @@ def to_check(name: str | None = None) -> list[str]:
         Problem: if there is no such exercise, or no copy of it.
     """
     if not name:
-        if found := started():
-            return found
+        if names := started():
+            return names
         raise Problem("work/ holds no exercise yet: make start EXERCISE=01-attention")
     slug = find(name)
     if not mine(slug).is_file():
@@ -102,7 +103,7 @@ def origin(path: Path) -> str | None:
 
 
 def changed(path: Path) -> bool:
-    """Whether somebody wrote into a copy: its cells are not those that were put there."""
+    """Whether somebody edited a copy: its cells are not those that were written."""
     try:
         notebook = read(path)
         return fingerprint(notebook) != notebook["metadata"][NOTE]["copy"]
@@ -117,7 +118,7 @@ def copy(
     replace: bool = False,
     render: Callable[[dict], dict] | None = None,
 ) -> None:
-    """Write a copy of a notebook, with the note of where it is from, in one piece or not at all.
+    """Write a copy of a notebook in one step, with a note of its origin.
 
     Args:
         release: the notebook.
@@ -134,30 +135,8 @@ def copy(
         "release": fingerprint(original),
         "copy": fingerprint(notebook),
     }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".copy-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(notebook, file, indent=1, ensure_ascii=False)
-            file.write("\n")
-        os.chmod(name, 0o644)
-        if replace:
-            os.replace(name, target)
-        else:
-            _put(Path(name), target)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _put(made: Path, target: Path) -> None:
-    """Give a finished file its name; unlike a rename, this refuses if there is one already."""
-    try:
-        os.link(made, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        with open(target, "xb") as file:
-            file.write(made.read_bytes())
+    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    write_whole(target, text, replace=replace)
 
 
 def start(slug: str, new: bool = False) -> str:
@@ -179,28 +158,28 @@ def start(slug: str, new: bool = False) -> str:
             f"  make lab EXERCISE={slug}    opens it\n"
             f"  make check EXERCISE={slug}  says how far you are"
         )
-    said = [f"{where} was there already, and was left as it is: you go on where you stopped."]
+    lines = [f"{where} was there already and was not overwritten: carry on where you left off."]
     current = fingerprint(read(release))
     if origin(target) in (None, current):
-        return "\n".join([*said, "There is no newer release of this exercise."] if new else said)
+        return "\n".join([*lines, "There is no newer release of this exercise."] if new else lines)
     beside = [path for path in target.parent.glob(f"{slug}-new*.ipynb") if origin(path) == current]
     if not beside and not new:
-        said.append(
-            "The course has a newer release of this exercise since. To have it beside your copy:\n"
+        lines.append(
+            "The course now has a newer release of this exercise. To get it beside your copy:\n"
             f"  make start EXERCISE={slug} NEW=1"
         )
-        return "\n".join(said)
+        return "\n".join(lines)
     if not beside:
         names = [f"{slug}-new{number}.ipynb" for number in ("", *map("-{}".format, range(2, 100)))]
         free = next(name for name in names if not os.path.lexists(target.parent / name))
         copy(release, target.parent / free)
         beside = [target.parent / free]
-    said.append(
+    lines.append(
         f"The newer release is beside it: {beside[0].relative_to(WORK.parent)}\n"
-        "What is handed in and checked is your copy. To go over to the newer release, copy your\n"
-        f"answers into it, then rename the two files: the one you go on with is {target.name}."
+        "Your copy is what is checked and handed in. To move to the newer release, copy your\n"
+        f"answers into it, then rename the files so that it is called {target.name}."
     )
-    return "\n".join(said)
+    return "\n".join(lines)
 
 
 def chapters(render: Callable[[dict], dict] | None = None) -> list[str]:
@@ -213,18 +192,18 @@ def chapters(render: Callable[[dict], dict] | None = None) -> list[str]:
         The names of chapters that have become newer and were kept, because the learner changed
         their text or code.
     """
-    kept = []
+    changed_by_learner = []
     for source in sorted(BOOK.glob("*.ipynb")):
         target = WORK / "chapters" / source.name
         if not target.exists():
             copy(source, target, render=render)
         elif not changed(target):
-            made = render(read(source)) if render else read(source)
-            if fingerprint(made) != fingerprint(read(target)):
+            rendered = render(read(source)) if render else read(source)
+            if fingerprint(rendered) != fingerprint(read(target)):
                 copy(source, target, replace=True, render=render)
         elif origin(target) != fingerprint(read(source)):
-            kept.append(source.name)
-    return kept
+            changed_by_learner.append(source.name)
+    return changed_by_learner
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -141,7 +141,7 @@ def leave(status: int) -> None:
 
 def processes() -> dict[int, tuple[int, str]]:
     """All processes: the parent's id of each, and when it started, since ids are used again."""
-    found = {}
+    every = {}
     if (PROC / "self" / "stat").is_file():
         for path in PROC.iterdir():
             if path.name.isdigit():
@@ -151,26 +151,26 @@ def processes() -> dict[int, tuple[int, str]]:
                 except OSError:  # it has ended
                     continue
                 if fields[0] != "Z":
-                    found[int(path.name)] = (int(fields[1]), fields[19])
-        return found
+                    every[int(path.name)] = (int(fields[1]), fields[19])
+        return every
     command = ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="]
     for line in subprocess.run(command, capture_output=True, text=True).stdout.splitlines():
         process, parent, state, began = line.split(maxsplit=3)
         if not state.startswith("Z"):
-            found[int(process)] = (int(parent), began)
-    return found
+            every[int(process)] = (int(parent), began)
+    return every
 
 
 def descendants(root: int) -> dict[int, str]:
     """The children of a process, their children and so on, each with when it started."""
     every = processes()
-    found: dict[int, str] = {}
+    below: dict[int, str] = {}
     parents = {root}
     while parents:
         children = {each for each, (parent, _) in every.items() if parent in parents}
-        parents = children - found.keys()
-        found.update((each, every[each][1]) for each in parents)
-    return found
+        parents = children - below.keys()
+        below.update((each, every[each][1]) for each in parents)
+    return below
 
 
 def end(started: dict[int, str]) -> None:

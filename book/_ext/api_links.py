@@ -3,7 +3,7 @@
 - In a docstring, a label such as ``eq-attention`` becomes a link to that equation or theorem, and
   "chapter 05" a link to the chapter.
 - On a page of the book, the name of a public function or class of `lib` becomes a link to its
-  reference, wherever it stands as code: ``apply_rope``, ``lib.rope.apply_rope``.
+  reference, wherever it is set as code: ``apply_rope``, ``lib.rope.apply_rope``.
 """
 
 import re
@@ -23,16 +23,16 @@ def with_links(app: Sphinx, what, name, obj, options, lines: list[str]) -> None:
     """Turn labels and chapter numbers of a docstring into references."""
     pages = {doc[5:7]: f"/{doc}" for doc in app.env.found_docs if re.match(r"book/\d\d-", doc)}
 
-    def label(found: re.Match) -> str:
-        name = found[1] or found[2]
+    def label(match: re.Match) -> str:
+        name = match[1] or match[2]
         return f":{'eq' if name.startswith('eq-') else 'prf:ref'}:`{name}`"
 
-    def number(found: re.Match) -> str:
-        page = pages.get(found[0])
-        return f":doc:`{found[0]} <{page}>`" if page else found[0]
+    def number(match: re.Match) -> str:
+        page = pages.get(match[0])
+        return f":doc:`{match[0]} <{page}>`" if page else match[0]
 
-    def chapter(found: re.Match) -> str:
-        return f"{found[1]} " + re.sub(r"\d\d", number, found[2] + found[3])
+    def chapter(match: re.Match) -> str:
+        return f"{match[1]} " + re.sub(r"\d\d", number, match[2] + match[3])
 
     for place, line in enumerate(lines):
         lines[place] = CHAPTER.sub(chapter, LABEL.sub(label, line))
@@ -62,13 +62,13 @@ class LinkNames(SphinxPostTransform):
 
 
 def names(objects: dict) -> dict:
-    """What may stand as code, and what it names; short names of two objects are left out."""
+    """The names to link, with their objects; short names that are ambiguous are left out."""
     full = {name: (name, entry) for name, entry in objects.items() if name.startswith("lib.")}
     short = {}
     for name, entry in objects.items():
         if entry.objtype in ("function", "class", "exception") and name.count(".") == 2:
             short.setdefault(name.rsplit(".", 1)[1], []).append((name, entry))
-    return full | {name: found[0] for name, found in short.items() if len(found) == 1}
+    return full | {name: targets[0] for name, targets in short.items() if len(targets) == 1}
 
 
 def setup(app: Sphinx) -> dict:

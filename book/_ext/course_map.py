@@ -5,9 +5,9 @@ Its content is YAML, one entry for each chapter::
     02-multi-head: {at: [0, 1], says: [Heads and, masks], needs: [01-attention], uses: []}
 
 ``at`` is column and row, ``says`` the lines in the box, ``needs`` the chapters without which this
-one cannot be followed (whole lines), ``uses`` those that it only refers to (dashed lines). A line
-that others imply is not drawn. The picture has the page's own colours. It is followed by the same
-in words, complete, folded away.
+one cannot be followed (solid lines), ``uses`` those that it only refers to (dashed lines). A line
+that follows from others is not drawn. The picture uses the page's colours. Below it, the complete
+list is folded away.
 """
 
 from html import escape
@@ -64,7 +64,7 @@ def above(chapters: dict[str, dict], slug: str) -> set[str]:
 
 
 def implied(chapters: dict[str, dict], start: str, end: str) -> bool:
-    """Whether other lines lead from one chapter to another already."""
+    """Whether a connection already follows from others."""
     between = [*chapters[end].get("needs", []), *chapters[end].get("uses", [])]
     return any(start in above(chapters, other) for other in between if other != start)
 
@@ -102,7 +102,7 @@ def drawing(chapters: dict[str, dict]) -> str:
 
 
 def in_words(chapters: dict[str, dict]) -> str:
-    """The same as a list."""
+    """The map as a list."""
     items = []
     for slug, chapter in chapters.items():
         name = f'<a href="{slug}.html">{slug[:2]} {escape(" ".join(chapter["says"]))}</a>'

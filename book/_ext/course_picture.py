@@ -1,16 +1,16 @@
 """The directive ``course-picture``: what rotary position does, in one picture, computed by `lib`.
 
 Each column is a key, each row one pair of a head's numbers. A hand shows how far the pair has
-turned between key and query; what it adds to the score is its height. Below stand the weights that
-the sum of each column gives. Its option ``alt`` says so to somebody who does not see it, and its
-content is the caption::
+turned between key and query; what it adds to the score is its height. Below are the weights that
+result from the sum of each column. The option ``alt`` describes the picture, and the content is the
+caption::
 
     ```{course-picture}
     :alt: A field of clock hands ...
     Each column is a token ...
     ```
 
-The colours are the page's own, so that it is right on light and dark pages.
+It uses the page's colours, so it works on light and dark pages.
 """
 
 from html import escape
@@ -48,7 +48,7 @@ class CoursePicture(SphinxDirective):
 def turned(positions: range, length: float):
     """The pairs (1, 0), times a length, turned to these positions: ``(TOKENS, 2 * PAIRS)``.
 
-    Imported here: a site without the picture does without `lib`.
+    Imported here, because a site without the picture does not need `lib`.
     """
     import torch
     from lib.rope import apply_rope, rope_frequencies, rope_tables
@@ -65,7 +65,7 @@ def hands() -> list[list[list[float]]]:
 
 
 def weights() -> list[float]:
-    """What the last token's query gives to each key, from tokens turned each by its position."""
+    """The attention weights of the last token's query, each token rotated by its position."""
     tokens = turned(range(TOKENS), LENGTH)
     return (tokens @ tokens[-1] / (2 * PAIRS) ** 0.5).softmax(dim=0).tolist()
 

@@ -1,16 +1,16 @@
-"""What this site asks of Sphinx beyond Jupyter Book's own settings.
+"""Changes to Sphinx and Jupyter Book that no setting offers.
 
 - A page is read again when its notebook's outputs changed, even if its source
   did not.
 - Link previews and a sitemap are made once the site's address is known
   (``html.baseurl``).
-- sphinx-thebe, which loads code from a third party, is taken out.
-- Markup of other packages that screen readers cannot use is mended.
+- sphinx-thebe, which loads code from a third party, is removed.
+- Markup of other packages that screen readers cannot use is repaired.
 - Binder and Colab buttons wait until ``repository.url`` is set.
-- Where a page names the wheel of `lib` to install, a site with an address gives the wheel's.
-- The menu of downloads offers the chapter's exercise and the wheel of `lib`, where they were made
+- Where a page names the wheel of `lib` to install, a site with an address gives its address.
+- The download menu offers the chapter's exercise and the wheel of `lib`, if they were built
   (``_build/take-away``), and the exercise's name in the text is a link to it.
-- The start page at the root is a redirect that says where it leads.
+- The start page at the root is a redirect that names its target.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ START = """<!DOCTYPE html>
 
 
 def without_repository(app: Sphinx, config: Config) -> None:
-    """Launch nothing without a public repository: the theme would stop."""
+    """Turn the launch buttons off without a public repository: the theme would fail."""
     if not config.html_theme_options.get("repository_url"):
         config.html_theme_options["launch_buttons"] = {}
 
@@ -54,7 +54,7 @@ def digests(app: Sphinx, env: BuildEnvironment) -> dict[str, str]:
     """Hash the executed cells of every notebook, as the cache holds them."""
     default = Path(app.outdir).parent / ".jupyter_cache"
     cache = get_cache(app.config.nb_execution_cache_path or default)
-    found = {}
+    hashes = {}
     for docname in env.found_docs:
         path = Path(env.doc2path(docname))
         if path.suffix != ".ipynb":
@@ -65,21 +65,21 @@ def digests(app: Sphinx, env: BuildEnvironment) -> dict[str, str]:
             executed = nbformat.writes(cache.get_cache_bundle(record.pk).nb)
         except KeyError:  # not executed yet: Sphinx will do it, and read it
             continue
-        found[docname] = hashlib.sha256(executed.encode()).hexdigest()
-    return found
+        hashes[docname] = hashlib.sha256(executed.encode()).hexdigest()
+    return hashes
 
 
 def outdated(app, env, added, changed, removed) -> list[str]:
-    """Name the pages whose outputs are not those that were read last time."""
+    """The pages whose outputs have changed since they were read."""
     before = getattr(env, "course_digests", {})
     env.course_digests = now = digests(app, env)
     return [name for name in now if before.get(name) != now[name]]
 
 
 def without_thebe(app: Sphinx) -> None:
-    """Take out sphinx-thebe, which Jupyter Book always loads.
+    """Remove sphinx-thebe, which Jupyter Book always loads.
 
-    Its scripts come from a third party, and stand on every page.
+    It would put scripts from a third party on every page.
     """
     for listeners in app.events.listeners.values():
         listeners[:] = [each for each in listeners if each.handler.__module__ != "sphinx_thebe"]
@@ -95,37 +95,37 @@ CAPTIONED = re.compile(
 )
 
 
-def mended(app, pagename, templatename, context, doctree) -> None:
-    """Mend what axe-core and the standard find in the markup that other packages write."""
+def repair_markup(app, pagename, templatename, context, doctree) -> None:
+    """Repair what axe-core and the HTML standard object to in the markup of other packages."""
     if "body" not in context:
         return
-    for found, better in (
-        # docutils' role is withdrawn from ARIA, and may stand in no list
+    for markup, better in (
+        # docutils' role is deprecated in ARIA, and not allowed in a list
         (r'role="doc-biblioentry"', 'role="listitem"'),
-        # MyST-NB's label hides the words that stand on the control
+        # MyST-NB's label hides the words on the control
         (r'<summary aria-label="Toggle hidden content">', "<summary>"),
-        # sphinx-proof names every proof, and what every theorem says, the same
+        # sphinx-proof gives every proof, and every theorem's content, the same id
         (r'(class="(?:proof admonition|\w+-content)") id="proof(?:-content)?"', r"\1"),
         (r'(<div class="proof admonition">\s*<p>)Proof\.', r"\1<em>Proof.</em>"),
-        # a figure is announced by its caption, which Chromium does not do alone
+        # a figure is announced by its caption, which Chromium does not do unasked
         (CAPTIONED, r'\1 aria-labelledby="\2-caption"\3 id="\2-caption">'),
     ):
-        context["body"] = re.sub(found, better, context["body"])
+        context["body"] = re.sub(markup, better, context["body"])
 
 
-def made(app: Sphinx) -> Path:
-    """The folder of what readers take away; `tools.book` fills it before the pages."""
+def downloads_folder(app: Sphinx) -> Path:
+    """The folder of downloads; `tools.book` fills it before the pages are built."""
     return Path(app.outdir).parent / "take-away"
 
 
 def exercise(app: Sphinx, name: str) -> str | None:
     """The address of an exercise on the site, if there is one of that name."""
     path = f"exercises/{name}.ipynb"
-    return f"_downloads/{path}" if (made(app) / path).is_file() else None
+    return f"_downloads/{path}" if (downloads_folder(app) / path).is_file() else None
 
 
 def more_downloads(app, pagename, templatename, context, doctree) -> None:
-    """Say what each download is, and offer what belongs to the chapter."""
+    """Name each download by its contents, and add those that belong to the chapter."""
     buttons = context.get("header_buttons", ())
     groups = [each for each in buttons if each["label"] == "download-buttons"]
     if not groups:
@@ -133,11 +133,11 @@ def more_downloads(app, pagename, templatename, context, doctree) -> None:
     buttons = groups[0]["buttons"]
     source = Path(app.env.doc2path(pagename))
     if source.suffix == ".ipynb":
-        found = {"download-exercise-button": ("Exercise (.ipynb)", exercise(app, source.stem))}
+        downloads = {"download-exercise-button": ("Exercise (.ipynb)", exercise(app, source.stem))}
         text = source.read_text(encoding="utf-8")
-        for wheel in made(app).glob("*.whl"):
+        for wheel in downloads_folder(app).glob("*.whl"):
             if wheel.name in text:  # the page's first note asks for it
-                found["download-wheel-button"] = ("lib (.whl)", f"_downloads/{wheel.name}")
+                downloads["download-wheel-button"] = ("lib (.whl)", f"_downloads/{wheel.name}")
         words = {"download-source-button": "Notebook (.ipynb)", "download-pdf-button": "Print"}
         for button in buttons:
             button["text"] = words.get(button["label"], button["text"])
@@ -150,21 +150,21 @@ def more_downloads(app, pagename, templatename, context, doctree) -> None:
                 "icon": "fas fa-file",
                 "label": label,
             }
-            for label, (words, address) in found.items()
+            for label, (words, address) in downloads.items()
             if address
         ]
 
 
 class LinkExercises(SphinxPostTransform):
-    """Where a page names an exercise's file, link it."""
+    """Link an exercise's file where a page names it."""
 
     default_priority = 6
     builders = ("html",)
 
     def run(self, **options) -> None:
         for literal in list(self.document.findall(nodes.literal)):
-            found = re.fullmatch(r"exercises/([\w-]+)/\1\.ipynb", literal.astext())
-            address = found and exercise(self.app, found[1])
+            match = re.fullmatch(r"exercises/([\w-]+)/\1\.ipynb", literal.astext())
+            address = match and exercise(self.app, match[1])
             if address and not isinstance(literal.parent, nodes.reference):
                 up = "../" * self.env.docname.count("/")
                 link = nodes.reference("", "", refuri=up + address, internal=True)
@@ -173,7 +173,7 @@ class LinkExercises(SphinxPostTransform):
 
 
 class AddressWheel(SphinxPostTransform):
-    """Say how to install `lib` where nothing can be put beside the notebook, as on Colab."""
+    """Add how to install `lib` where no file can be put beside the notebook, as on Colab."""
 
     default_priority = 6
     builders = ("html",)
@@ -183,27 +183,27 @@ class AddressWheel(SphinxPostTransform):
         if not site:
             return
         for literal in list(self.document.findall(nodes.literal)):
-            if found := re.fullmatch(r"python -m pip install (\S+\.whl)", literal.astext()):
-                command = f"%pip install {site}/_downloads/{found[1]}"
+            if match := re.fullmatch(r"python -m pip install (\S+\.whl)", literal.astext()):
+                command = f"%pip install {site}/_downloads/{match[1]}"
                 words = nodes.Text(". On Colab, run this in a new first cell instead: ")
                 literal.parent += [words, nodes.literal("", command)]
 
 
 class TakeAway(SphinxDirective):
-    """Where `tools.take_away` lists what can be downloaded as a whole."""
+    """The place where `tools.downloads` lists the downloads of the whole course."""
 
     def run(self) -> list[nodes.Node]:
         return [nodes.raw("", "<!-- take-away --><!-- /take-away -->", format="html")]
 
 
 def look_up_once() -> None:
-    """Keep the two plugins of pybtex that each citation looks for among all installed packages.
+    """Cache the two plugins of pybtex, which every citation searches all installed packages for.
 
-    That took a tenth of the time in which pages are built.
+    The searches took a tenth of the time for building the pages.
     """
     for name in ("docutils", "plaintext"):
-        found = find_plugin("pybtex.backends", name)
-        register_plugin("pybtex.backends", name, found, force=True)
+        backend = find_plugin("pybtex.backends", name)
+        register_plugin("pybtex.backends", name, backend, force=True)
 
 
 def write_start(app: Sphinx, error: Exception | None) -> None:
@@ -226,7 +226,7 @@ def setup(app: Sphinx) -> dict:
     look_up_once()
     app.connect("config-inited", without_repository)
     app.connect("env-get-outdated", outdated)
-    app.connect("html-page-context", mended)
+    app.connect("html-page-context", repair_markup)
     app.connect("html-page-context", more_downloads, priority=600)  # after the theme's buttons
     app.add_directive("take-away", TakeAway)
     app.add_post_transform(LinkExercises)

@@ -4,8 +4,8 @@ A link carries the first sentence of its entry as its title. Without scripts a b
 when the mouse rests on the link; ``_static/course.js`` shows it on the keyboard's focus too, with
 its formulas typeset.
 
-Not every term is linked. Words that everybody reads without a glossary, and that a chapter also
-uses in another sense, would be links to the wrong place as often as not: see `EVERYDAY`.
+Not every term is linked. Everyday words, which chapters also use in other senses, would link to
+the wrong entry as often as not: see `EVERYDAY`.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ EVERYDAY = frozenset(
     "bucket check claim context decode frequency head key layout mask pair perturbation position "
     "query score slope value weight".split()
 )
-# A term within a name that means something else.
+# Names that contain a term but mean something else.
 OTHERWISE = re.compile(r"position(?:al)? (?:embedding|encoder)s?", re.IGNORECASE)
-# What is no running text, or is a link or a word of a program already.
+# Nodes that are not running text, or are links or code already.
 CLOSED = (
     nodes.title,
     nodes.reference,
@@ -47,17 +47,17 @@ CLOSED = (
 
 def terms(glossary: nodes.document) -> dict[str, tuple[str, str]]:
     """Every term that is linked, with its anchor and the first sentence of its entry."""
-    found = {}
+    linked = {}
     for item in glossary.findall(nodes.definition_list_item):
         term = item.next_node(nodes.term)
         name = term.next_node(nodes.Text).astext()
         if name not in EVERYDAY:
-            found[name] = (term["ids"][0], sentence(item.next_node(nodes.definition)))
-    return found
+            linked[name] = (term["ids"][0], sentence(item.next_node(nodes.definition)))
+    return linked
 
 
 def sentence(definition: nodes.definition) -> str:
-    """The first sentence of a definition, its formulas between the signs that MathJax looks for."""
+    """The first sentence of a definition, with formulas in MathJax's delimiters."""
     parts = []
     for node in definition.next_node(nodes.paragraph).children:
         if isinstance(node, nodes.math):
@@ -92,14 +92,14 @@ class LinkTerms(SphinxPostTransform):
                 text.parent.replace(text, self.linked(text.astext(), left))
 
     def linked(self, text: str, left: dict[str, tuple[str, str]]) -> list[nodes.Node]:
-        """The text with links; what is linked goes from those that are left."""
+        """The text with links; linked terms are removed from those that are left."""
         open_to_links = OTHERWISE.sub(lambda other: "_" * len(other[0]), text)
-        found = {name: match for name in left if (match := pattern(name).search(open_to_links))}
-        if not found:
+        matches = {name: match for name in left if (match := pattern(name).search(open_to_links))}
+        if not matches:
             return [nodes.Text(text)]
-        # The first; where two begin together, the longer: "causal mask" and not "mask".
-        name = min(found, key=lambda each: (found[each].start(), -len(each)))
-        start, end = found[name].span()
+        # The first; of two that begin together, the longer: "causal mask" and not "mask".
+        name = min(matches, key=lambda each: (matches[each].start(), -len(each)))
+        start, end = matches[name].span()
         anchor, title = left.pop(name)
         words, docname = nodes.Text(text[start:end]), self.env.docname
         link = make_refnode(self.app.builder, docname, GLOSSARY, anchor, words, title)

@@ -1,12 +1,11 @@
 """The search index: every section, term of the glossary and documented name, with its text.
 
-Sphinx's own index knows which page has a word, and not where on the page. So this extension turns
-that index off, and writes ``search-index.js``: a list of entries, which ``_static/search.js`` ranks
-in the reader's browser. It is a script and not data that a script fetches, so that the search works
-from a folder too.
+Sphinx's own index records on which page a word occurs, but not where on the page. This extension
+replaces it by ``search-index.js``: a list of entries, which ``_static/search.js`` ranks in the
+reader's browser. It is a script, not data to fetch, so that the search works from a folder too.
 
 An entry has a title, an anchor, a kind (chapter, glossary, page or reference) and its text, without
-code and what code printed. Formulas keep the names of TeX: somebody may look for ``sqrt d_k``.
+code and outputs. Formulas keep the names of TeX, because people search for ``sqrt d_k``.
 """
 
 import json
@@ -27,7 +26,7 @@ BRACED = re.compile(r"\\(?:text|mathrm|mathbf|mathbb|mathcal|operatorname)\*?\s*
 INDEXED = re.compile(r"([_^])\{([^{}]*)\}")
 THOUSANDS = re.compile(r"(?<=\d)(?:\{,\}|\\,)(?=\d{3})")
 FRACTION = re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}")
-DRESSING = re.compile(  # what only arranges a formula or decorates a letter
+DRESSING = re.compile(  # commands that only arrange a formula or decorate a letter
     r"\\(?:left|right|q?quad|tilde|(?:wide)?hat|bar|vec|[bB]ig[glr]?)(?![a-zA-Z])"
     r"|\\(?:begin|end)\{\w+\*?\}|\\[,;:! \\]|[{}&$]"
 )
@@ -43,7 +42,7 @@ SKIPPED = (
 
 
 def kind(docname: str) -> str:
-    """What a page is; the chapters and the capstone belong together."""
+    """The kind of a page; the capstone counts as a chapter."""
     if re.match(r"book/(\d\d-|capstone)", docname):
         return "chapter"
     return "reference" if docname.startswith("book/api") else "page"
@@ -56,7 +55,7 @@ def plain(tex: str) -> str:
 
 
 def words(node: nodes.Node) -> str:
-    """The text of a node, without what has an entry of its own, code and outputs."""
+    """The text of a node, without code, outputs, and parts with entries of their own."""
     if isinstance(node, nodes.Text):
         return str(node)
     if isinstance(node, nodes.math | nodes.math_block):
@@ -81,33 +80,33 @@ def has_entry(node: nodes.Node) -> bool:
 
 
 def entries(docname: str, doctree: nodes.document) -> list[list]:
-    """Title, anchor, kind and text of all that can be found on a page.
+    """Title, anchor, kind and text of everything on a page that can be found.
 
-    A term of the glossary also has the names of the pages to which its entry leads.
+    A term of the glossary also has the names of the pages that its entry links to.
     """
-    found = []
+    listed = []
     for node in doctree.findall(has_entry):
         if isinstance(node, nodes.section):
             title = node.next_node(nodes.title)
             rest = [each for each in node.children if each is not title and not has_entry(each)]
             anchor = "" if node.parent is doctree else node["ids"][0]
-            found.append([line([title]), anchor, kind(docname), line(rest)])
+            listed.append([line([title]), anchor, kind(docname), line(rest)])
         elif isinstance(node, addnodes.desc):
             signature = node.next_node(addnodes.desc_signature)
             if signature["ids"]:
                 text = line(node.children)
-                found.append([signature["fullname"], signature["ids"][0], "reference", text])
+                listed.append([signature["fullname"], signature["ids"][0], "reference", text])
         else:
             for item in node.findall(nodes.definition_list_item):
                 term = item.next_node(nodes.term)
                 text, pages = definition(item.next_node(nodes.definition))
                 pages = [urljoin(docname, page).removesuffix(".html") for page in pages]
-                found.append([line([term]), term["ids"][0], "glossary", text, pages])
-    return found
+                listed.append([line([term]), term["ids"][0], "glossary", text, pages])
+    return listed
 
 
 def definition(node: nodes.definition) -> tuple[str, list[str]]:
-    """What the glossary says of a term, and the addresses of the pages to which it leads."""
+    """The definition of a term, and the addresses of the pages that it links to."""
     node = node.deepcopy()
     links = [each for each in node.findall(nodes.reference) if "#" not in each.get("refuri", "#")]
     for link in links:
@@ -116,13 +115,13 @@ def definition(node: nodes.definition) -> tuple[str, list[str]]:
 
 
 def collect(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Keep what can be found on a page that is written anew."""
+    """Store the entries of a page that is being rewritten."""
     if isinstance(app.builder, StandaloneHTMLBuilder):
         app.search_entries[docname] = entries(docname, doctree)
 
 
 def without_sphinx_search(app: Sphinx) -> None:
-    """Sphinx would index all pages, and load its index with each."""
+    """Turn off Sphinx's own index, which would be loaded with every page."""
     app.search_entries = {}
     app.builder.search = False
 
@@ -134,7 +133,7 @@ def search_page(app: Sphinx) -> Iterator[tuple[str, dict, str]]:
 
 
 def write(app: Sphinx, error: Exception | None) -> None:
-    """Write the index. Pages that were not written again keep the entries that they had."""
+    """Write the index. Pages that were not rewritten keep their entries."""
     if error is not None or app.builder.name != "html":
         return
     path = Path(app.outdir) / INDEX

@@ -35,7 +35,7 @@ function holdSigns(article) {
     }
   }
 }
-// On paper a page is light, and a long piece of code may stand on two sheets.
+// Printed pages are light, and long code may be split over two sheets.
 window.addEventListener("beforeprint", () => {
   document.documentElement.dataset.before = document.documentElement.dataset.theme;
   document.documentElement.dataset.theme = "light";
@@ -111,7 +111,7 @@ function followReader(contents) {
     drawer.close();
   });
 }
-// What the glossary says of a term, beside its link: under the mouse and with the keyboard's focus. The box
+// The definition of a term, beside its link: under the mouse and with the keyboard's focus. The box
 // stays while the mouse is on it, and Escape closes it. A finger follows the link.
 function explainTerms(links) {
   const tip = document.createElement("div");
@@ -134,7 +134,7 @@ function explainTerms(links) {
     tip.hidden = true;
   };
   const place = () => {
-    const line = shown.getClientRects()[0]; // a link may stand on two lines
+    const line = shown.getClientRects()[0]; // a link may be split over two lines
     const { width, height } = tip.getBoundingClientRect();
     const below = line.bottom + height + 12 < innerHeight;
     const left = Math.max(16, Math.min(line.left, document.documentElement.clientWidth - width - 16));
@@ -187,7 +187,7 @@ window.addEventListener("load", () => {
   // "Back to top" floats over the text. The bar above the text stays in view and has room for it.
   const toTop = document.getElementById("pst-back-to-top");
   if (toTop) document.querySelector(".header-article-items__start > *")?.append(toTop);
-  // The arrow on a button that folds an answer away says nothing that the button does not say.
+  // The arrow on a button that folds an answer away adds nothing to the button's text.
   for (const arrow of document.querySelectorAll(".toggle-button svg")) {
     arrow.setAttribute("aria-hidden", "true");
   }

@@ -1,6 +1,6 @@
 // The search page. PAGES and Stemmer come from search-index.js, which book/_ext/search_index.py writes.
 // An entry is a section, a term of the glossary or a documented name; BM25 ranks them by the words in their
-// titles and texts. What is asked for by name comes first: a term of the glossary, a function of the library.
+// titles and texts. Exact names come first: terms of the glossary, functions of the library.
 "use strict";
 
 const SHOWN = 30; // results
@@ -9,7 +9,7 @@ const LENGTH = 0.2; // and how much a long text counts against an entry
 const TITLE = 8; // a word in the title counts as often as this in the text,
 const PAGE = 0.5; // and one in the title of the page
 const KIND = { chapter: 1, glossary: 0.6, page: 0.5, reference: 0.25 };
-const HOME = 1.3; // for the chapter that derives a term of the glossary which is asked for
+const HOME = 1.3; // for the chapter that derives a term of the glossary in the query
 const COMMON = 0.5; // for sections as "Summary", which every chapter has
 const STOP = new Set(
   `a about an and are as at be but by can could did do does for from had has have how i if in instead into is it
@@ -110,7 +110,7 @@ function near(a, b) {
   return exchanged || a.slice(k + 1) === b.slice(k + 1);
 }
 
-/** What stands for a word of the query: itself, or for a word that is nowhere, its parts or what is like it. */
+/** The stems that match a word of the query: its own; if it does not occur, those of its parts or of similar words. */
 function meant(word) {
   const term = stem(word);
   if (having.has(term)) return [[term]];

@@ -83,7 +83,7 @@ def server(course, home):
     """JupyterLab as ``make lab EXERCISE=small`` starts it; its address and its token."""
 
     def command(options: list[str]) -> list[str]:
-        return lab.command(start.WORK, lab.prepare(["--exercise", NAME, *options]))
+        return lab.prepare(["--exercise", NAME, *options])
 
     with jupyter.running(command, "learner", home, start.ROOT) as found:
         yield found
@@ -249,6 +249,7 @@ def test_without_exercises_it_says_what_to_do(tmp_path, monkeypatch, capsys):
         (["--no-browser"], "work", "learner"),
         (["--exercise", NAME], "work", "learner"),
         (["--instructor"], "", "instructor"),
+        (["--instructor", "--exercise", NAME], "", "instructor"),
     ],
 )
 @pytest.mark.usefixtures("course")
@@ -263,7 +264,8 @@ def test_who_gets_what(monkeypatch, capsys, arguments, folder, settings):
     assert program == sys.executable
     assert f"--ServerApp.root_dir={start.WORK if folder else start.ROOT}" in command
     assert ("--no-browser" in command) == ("--no-browser" in arguments)
-    opens = f"--LabApp.default_url=/lab/tree/{NAME}/{NAME}.ipynb"
+    place = NAME if folder else f"solutions/{NAME}"
+    opens = f"--LabApp.default_url=/lab/tree/{place}/{NAME}.ipynb"
     assert (opens in command) == ("--exercise" in arguments)
     assert not {"--instructor", "--exercise", NAME} & set(command)
     ours = str(lab.SETTINGS / settings)

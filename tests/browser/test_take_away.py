@@ -19,7 +19,7 @@ from bs4 import BeautifulSoup
 
 from tests.browser.conftest import AXE, ROOT, host, listed_pages, missing
 from tests.course.test_site import BINDER, COLAB, give_addresses, small_site
-from tools import book, leaks, paper, take_away
+from tools import book, downloads, leaks, paper
 
 CHAPTERS = [name for name in listed_pages() if name.split("/")[-1][:2].isdigit()]
 NOTEBOOKS = [*CHAPTERS, "book/misconceptions", "book/capstone"]
@@ -50,9 +50,9 @@ def test_a_chapter_offers_its_notebook_its_exercise_and_the_wheel(name, html):
         for link in page.select(f".dropdown-download-buttons a.btn-download-{kind}-button")
     }
     assert links["source"].read_bytes() == (ROOT / f"{name}.ipynb").read_bytes()
-    assert links["wheel"].name == take_away.wheel_name(ROOT)
+    assert links["wheel"].name == downloads.wheel_name(ROOT)
     assert zipfile.ZipFile(links["wheel"]).testzip() is None
-    released = take_away.released(ROOT)
+    released = downloads.released(ROOT)
     assert ("exercise" in links) == (slug in released)
     if slug in released:
         assert links["exercise"].read_bytes() == released[slug]
@@ -65,11 +65,11 @@ def test_a_chapter_offers_its_notebook_its_exercise_and_the_wheel(name, html):
 
 def test_the_first_page_offers_all_exercises(html):
     page = soup(html, "book/index")
-    (link,) = page.select(f'.take-away a[href$="{take_away.ZIP}"]')
+    (link,) = page.select(f'.take-away a[href$="{downloads.ZIP}"]')
     with zipfile.ZipFile(target(html, "book/index", link)) as archive:
         names = [name for name in archive.namelist() if name.endswith(".ipynb")]
-    slugs = take_away.released(ROOT)
-    assert names == [f"{Path(take_away.ZIP).stem}/{slug}/{slug}.ipynb" for slug in slugs]
+    slugs = downloads.released(ROOT)
+    assert names == [f"{Path(downloads.ZIP).stem}/{slug}/{slug}.ipynb" for slug in slugs]
     assert f"All {len(slugs)} exercises" in link.text
 
 
@@ -163,12 +163,12 @@ def made(html):
     command = [sys.executable, "-m", "tools.take_away", "pdf", "epub"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return ROOT / take_away.FOLDER
+    return ROOT / downloads.FOLDER
 
 
 @pytest.fixture(scope="session")
 def pdf(made):
-    return made / take_away.PDF
+    return made / downloads.PDF
 
 
 @pytest.fixture(scope="session")
@@ -183,14 +183,14 @@ def sheets(pdf) -> list[str]:
 
 @pytest.fixture(scope="session")
 def epub(made):
-    return made / take_away.EPUB
+    return made / downloads.EPUB
 
 
 @pytest.mark.long
 def test_the_first_page_offers_the_book_once_it_was_made(made, html):
     links = soup(html, "book/index").select(".take-away a")
     found = {target(html, "book/index", link) for link in links}
-    assert {path.name for path in found} == {take_away.ZIP, take_away.PDF, take_away.EPUB}
+    assert {path.name for path in found} == {downloads.ZIP, downloads.PDF, downloads.EPUB}
     assert all(path.read_bytes() == (made / path.name).read_bytes() for path in found)
 
 
@@ -204,7 +204,7 @@ def test_neither_holds_a_hidden_test_or_a_solution(made, monkeypatch):
     line = re.search(r"^from lib.*", "\n".join(cell.source for cell in cells), re.MULTILINE)[0]
     monkeypatch.setattr(leaks, "secrets", lambda: ({line: "book"}, {}))
     places = {leak.place.split("!")[0] for leak in leaks.search(made)}
-    assert {take_away.PDF, take_away.EPUB} <= places
+    assert {downloads.PDF, downloads.EPUB} <= places
 
 
 def titles(html) -> list[str]:
@@ -374,6 +374,11 @@ def test_the_epubs_contents_and_letters_can_be_read(epub, html):
     assert {title.replace(" ", "") for title in titles(html)} <= {
         entry.replace(" ", "") for entry in entries
     }
+    titles_of_links = [
+        title for text in texts for title in re.findall(r'<a [^>]*title="([^"]*)', text)
+    ]
+    assert any(title.endswith(": x + F(x).") for title in titles_of_links)
+    assert not [title for title in titles_of_links if "\\" in title]
     kinds = {kind for text in texts for kind in re.findall(r'mathvariant="([^"]*)"', text)}
     assert kinds == {"normal"}
     letters = "\U0001d53c\U0001d4a9\u2133\u2112\u2102\U0001d7cf"  # E, N, M, L, C and 1
@@ -393,6 +398,6 @@ def test_epubcheck_finds_nothing(epub):
 @pytest.mark.long
 def test_the_epub_is_the_same_whenever_it_is_made(epub, tmp_path):
     code = "import sys; from tools.paper import *; write_epub(Path(sys.argv[1]), Path(sys.argv[2]))"
-    again = str(tmp_path / take_away.EPUB)
+    again = str(tmp_path / downloads.EPUB)
     subprocess.run([sys.executable, "-c", code, str(ROOT), again], cwd=ROOT, check=True)
-    assert (tmp_path / take_away.EPUB).read_bytes() == epub.read_bytes()
+    assert (tmp_path / downloads.EPUB).read_bytes() == epub.read_bytes()

@@ -11,7 +11,6 @@ lists, under ``"checks"``, the claims that it proves. :func:`problems` says ever
 claims and checks from being equal, each time naming the chapter and the label.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,13 +21,11 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
+from tools import myst
+
 BOOK = Path(__file__).resolve().parents[2] / "book"
 PROVED = ("theorem", "lemma", "proposition", "corollary")
 CLAIMING = {f"prf:{kind}" for kind in (*PROVED, "observation")}
-FENCE = re.compile(r"^\s*(?P<fence>`{3,}|:{3,}|~{3,})(?:\{(?P<directive>[\w:-]+)\})?")
-OPTION = re.compile(r"^\s*:(?P<key>[\w-]+):\s*(?P<value>.*)$")
-DOLLAR_LABEL = re.compile(r"\$\$\s*\(([\w:-]+)\)\s*$", re.MULTILINE)
-TARGET = re.compile(r"^\s*\(([\w:.-]+)\)=\s*$", re.MULTILINE)
 
 
 class Label(NamedTuple):
@@ -39,43 +36,6 @@ class Label(NamedTuple):
     cell: str
 
 
-def directives(text: str) -> list[tuple[str, dict[str, str]]]:
-    """Every fenced directive of a Markdown text, nested ones too: its name and its options."""
-    found = []
-    opened: list[tuple[str, str | None]] = []  # the fences around this line, with their directives
-    options: dict[str, str] | None = None  # of the directive whose first lines these are
-    for line in text.splitlines():
-        fence = FENCE.match(line)
-        if fence and opened and line.strip().startswith(opened[-1][0]) and not fence["directive"]:
-            opened.pop()
-            options = None
-        elif opened and (opened[-1][1] or "code").startswith("code"):
-            continue  # an example, in which nothing counts
-        elif fence:
-            opened.append((fence["fence"], fence["directive"]))
-            options = {}
-            if fence["directive"]:
-                found.append((fence["directive"], options))
-        elif options is not None and (option := OPTION.match(line)):
-            options[option["key"]] = option["value"].strip()
-        else:
-            options = None
-    return found
-
-
-def labels_in(text: str, cell: str) -> list[Label]:
-    """The labels that a Markdown text defines."""
-    found = [
-        Label(options[key], directive, cell)
-        for directive, options in directives(text)
-        for key in ("label", "name")
-        if options.get(key)
-    ]
-    found += [Label(name, "math", cell) for name in DOLLAR_LABEL.findall(text)]
-    found += [Label(name, "target", cell) for name in TARGET.findall(text)]
-    return found
-
-
 @dataclass(frozen=True)
 class Chapter:
     """One notebook of the book."""
@@ -84,12 +44,18 @@ class Chapter:
     notebook: NotebookNode
 
     @cached_property
+    def text(self) -> str:
+        """All its Markdown."""
+        cells = [cell for cell in self.notebook.cells if cell.cell_type == "markdown"]
+        return "\n\n".join(cell.source for cell in cells)
+
+    @cached_property
     def labels(self) -> list[Label]:
         """Everything that has a label: equations, theorems, figures, targets."""
         found = []
         for cell in self.notebook.cells:
             if cell.cell_type == "markdown":
-                found += labels_in(cell.source, cell.id)
+                found += [Label(*each, cell.id) for each in myst.labels(cell.source)]
             figure = cell.metadata.get("mystnb", {}).get("figure", {})
             if figure.get("name"):
                 found.append(Label(figure["name"], "figure", cell.id))
@@ -128,7 +94,10 @@ def chapters(book: Path = BOOK) -> list[Chapter]:
 def page_labels(book: Path = BOOK) -> dict[str, list[Label]]:
     """The labels that the Markdown pages define, by page."""
     pages = sorted(book.glob("*.md"))
-    return {page.stem: labels_in(page.read_text("utf-8"), "page") for page in pages}
+    return {
+        page.stem: [Label(*each, "page") for each in myst.labels(page.read_text("utf-8"))]
+        for page in pages
+    }
 
 
 def problems(
@@ -140,7 +109,7 @@ def problems(
 
     Args:
         chapters: the notebooks.
-        required: by slug, the claims that a chapter has to make, all of them.
+        required: by slug, the claims with a perturbation: the chapter has to make just these.
         pages: by name, the labels of further pages.
     """
     chapters = list(chapters)
@@ -149,11 +118,13 @@ def problems(
     for chapter in chapters:
         wanted = required.get(chapter.slug, frozenset())
         for name in sorted(wanted - chapter.claims):
-            found.append(f"{chapter.slug}: the required claim {name} has disappeared")
+            found.append(
+                f"{chapter.slug}: the claim {name} has disappeared, its perturbation has not"
+            )
         for name in sorted(chapter.claims - wanted):
-            found.append(f"{chapter.slug}: the claim {name} is not in the list of required claims")
+            found.append(f"{chapter.slug}: the claim {name} has no perturbation")
     for slug in sorted(set(required) - {chapter.slug for chapter in chapters}):
-        found.append(f"{slug}: the chapter has disappeared, with the claims it has to make")
+        found.append(f"{slug}: the chapter has disappeared, its perturbations have not")
 
     everywhere = [(chapter.slug, label) for chapter in chapters for label in chapter.labels]
     everywhere += [(page, label) for page, labels in (pages or {}).items() for label in labels]
@@ -176,9 +147,9 @@ def chapter_problems(chapter: Chapter) -> list[str]:
     for name, times in Counter(chapter.listed).items():
         if times > 1:
             found.append(f"{slug}: the metadata claims {name} {times} times")
-    for directive, options in _all_directives(chapter):
-        if directive in CLAIMING and not options.get("label"):
-            found.append(f"{slug}: a {directive} has no label, so that nothing can check it")
+    for directive in myst.directives(chapter.text):
+        if directive.name in CLAIMING and not directive.options.get("label"):
+            found.append(f"{slug}: a {directive.name} has no label, so that nothing can check it")
     for name in sorted(chapter.claims - set(chapter.checks)):
         found.append(f"{slug}: the claim {name} has no check")
     for name, cells in sorted(chapter.checks.items()):
@@ -187,8 +158,3 @@ def chapter_problems(chapter: Chapter) -> list[str]:
         if len(cells) > 1:
             found.append(f"{slug}: the claim {name} is checked twice, by cells {', '.join(cells)}")
     return found
-
-
-def _all_directives(chapter: Chapter) -> list[tuple[str, dict[str, str]]]:
-    texts = (cell.source for cell in chapter.notebook.cells if cell.cell_type == "markdown")
-    return [directive for text in texts for directive in directives(text)]

@@ -16,6 +16,7 @@ import pkgutil
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -168,3 +169,9 @@ def verdict(chapter: Chapter, claim: str, perturbation: Perturbation) -> list[st
 def perturbations(slug: str) -> dict[str, Perturbation]:
     """The perturbations of one chapter, by claim: ``PERTURBATIONS`` in its file."""
     return importlib.import_module(f"tests.course.perturbations.{slug}").PERTURBATIONS
+
+
+def perturbed_chapters() -> list[str]:
+    """The chapters that have perturbations. Those of the page of misconceptions are no claims'."""
+    files = (Path(__file__).parent / "perturbations").glob("[0-9]*.py")
+    return sorted(path.stem for path in files)

@@ -41,7 +41,9 @@ def folders(tmp_path, monkeypatch):
         (["grade", "01-small", "0"], "JOBS is a number from 1 to 999, got '0'"),
         (["port", "80000"], "PORT is a number from 1 to 65535, got '80000'"),
         (["port", "eight"], "PORT is a number from 1 to 65535, got 'eight'"),
-        (["chromium"], "there is no Chromium: install it"),
+        (["chromium"], "there is no chromium: install it"),
+        (["hub", "8000"], "there is no node: install it (Debian, Ubuntu: apt-get install nodejs)"),
+        (["hub", "eight"], "PORT is a number from 1 to 65535, got 'eight'"),
     ],
     ids=" ".join,
 )
@@ -58,10 +60,16 @@ def test_what_can_be_done_is_not_objected_to(folders, monkeypatch, capsys):
     capsys.readouterr()
     for question in ("check ", "check 01", "lab ", "lab 01", "grade 01-small ", "grade 01-small 2"):
         assert ask.main(question.split(" ")) == 0
-    for question in ("port 8000", "chromium"):
+    for question in ("port 8000", "hub 8000", "chromium"):
         assert ask.main(question.split(" ")) == 0
     captured = capsys.readouterr()
     assert captured.out + captured.err == ""
+
+
+def test_grading_wants_a_sandbox(folders, capsys):
+    (folders / "submitted" / "ada" / "01-small").mkdir(parents=True)
+    assert ask.main(["grade", "01-small", ""]) == 2
+    assert "there is no bwrap: install it" in capsys.readouterr().err
 
 
 def test_without_exercises_lab_says_what_to_do(folders, monkeypatch, capsys):

@@ -4,8 +4,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from tests.course.claims import Chapter, chapters, directives, labels_in, page_labels, problems
-from tests.course.required_claims import REQUIRED
+from tests.course.claims import Chapter, Label, chapters, page_labels, problems
+from tests.course.execution import perturbations, perturbed_chapters
+from tools import myst
 
 EQUATION = """
 ```{math}
@@ -40,7 +41,9 @@ def said(*broken, required=None, pages=None):
 
 
 def test_book():
-    assert problems(chapters(), REQUIRED, page_labels()) == []
+    """The claims that a chapter has to make are those with a perturbation."""
+    required = {slug: frozenset(perturbations(slug)) for slug in perturbed_chapters()}
+    assert problems(chapters(), required, page_labels()) == []
 
 
 def test_sound_chapter_has_no_problem():
@@ -53,50 +56,42 @@ def test_claims_are_theorems_and_listed_equations():
     assert chapter(text).claims == {"eq-one", "thm-one", "lem-one"}
 
 
-def test_claim_without_check():
-    assert said(chapter(EQUATION, THEOREM, checks=["eq-one"])) == [
-        "01-broken: the claim thm-one has no check"
-    ]
-    assert said(chapter(EQUATION, THEOREM, checks=["thm-one"])) == [
-        "01-broken: the claim eq-one has no check"
-    ]
+BOTH = (EQUATION, THEOREM)
+UNLABELLED = "```{prf:theorem} A title\nThen $a = b$.\n```"
 
 
-def test_check_of_nothing():
-    assert said(chapter(EQUATION, THEOREM, checks=["eq-one", "thm-one", "eq-gone"])) == [
-        "01-broken: cell check-2 checks eq-gone, which is no claim"
-    ]
-
-
-def test_check_of_an_equation_that_is_not_listed():
-    assert said(chapter(EQUATION, THEOREM, claims=[])) == [
-        "01-broken: cell check-0 checks eq-one, which is no claim"
-    ]
-
-
-def test_claim_checked_by_two_cells():
-    assert said(chapter(EQUATION, THEOREM, checks=["eq-one", "thm-one", "eq-one"])) == [
-        "01-broken: the claim eq-one is checked twice, by cells check-0, check-2"
-    ]
-
-
-def test_metadata_claim_that_labels_no_equation():
-    found = said(chapter(THEOREM, checks=["thm-one", "eq-one"]))
-    assert found == ["01-broken: the metadata claims eq-one, which labels no equation"]
-    found = said(chapter(THEOREM, checks=["thm-one"], claims=["thm-one"]))
-    assert found == ["01-broken: the metadata claims thm-one, which labels no equation"]
-
-
-def test_metadata_claim_listed_twice():
-    found = said(chapter(EQUATION, THEOREM, claims=["eq-one", "eq-one"]))
-    assert found == ["01-broken: the metadata claims eq-one 2 times"]
-
-
-def test_theorem_without_label():
-    text = "```{prf:theorem} A title\nThen $a = b$.\n```"
-    assert said(chapter(EQUATION, THEOREM, text)) == [
-        "01-broken: a prf:theorem has no label, so that nothing can check it"
-    ]
+@pytest.mark.parametrize(
+    ("texts", "changes", "problem"),
+    [
+        (BOTH, {"checks": ["eq-one"]}, "the claim thm-one has no check"),
+        (BOTH, {"checks": ["thm-one"]}, "the claim eq-one has no check"),
+        (
+            BOTH,
+            {"checks": ["eq-one", "thm-one", "eq-gone"]},
+            "cell check-2 checks eq-gone, which is no claim",
+        ),
+        (BOTH, {"claims": []}, "cell check-0 checks eq-one, which is no claim"),
+        (
+            BOTH,
+            {"checks": ["eq-one", "thm-one", "eq-one"]},
+            "the claim eq-one is checked twice, by cells check-0, check-2",
+        ),
+        ([THEOREM], {}, "the metadata claims eq-one, which labels no equation"),
+        (
+            [THEOREM],
+            {"checks": ["thm-one"], "claims": ["thm-one"]},
+            "the metadata claims thm-one, which labels no equation",
+        ),
+        (BOTH, {"claims": ["eq-one", "eq-one"]}, "the metadata claims eq-one 2 times"),
+        (
+            [*BOTH, UNLABELLED],
+            {},
+            "a prf:theorem has no label, so that nothing can check it",
+        ),
+    ],
+)
+def test_claims_and_checks_that_differ(texts, changes, problem):
+    assert said(chapter(*texts, **changes)) == [f"01-broken: {problem}"]
 
 
 def test_label_given_twice_in_one_chapter():
@@ -116,7 +111,7 @@ def test_label_given_twice_in_the_book():
 
 
 def test_label_given_twice_by_a_page_and_by_a_figure():
-    pages = {"notation": labels_in("(thm-one)=\n# A heading", "page")}
+    pages = {"notation": [Label("thm-one", "target", "page")]}
     broken = chapter(EQUATION, THEOREM)
     broken.notebook.cells[2].metadata["mystnb"] = {"figure": {"name": "eq-one"}}
     assert said(broken, pages=pages) == [
@@ -127,25 +122,22 @@ def test_label_given_twice_by_a_page_and_by_a_figure():
     ]
 
 
-def test_required_claim_that_disappeared():
-    required = {"01-broken": frozenset({"eq-one", "thm-one", "thm-two"})}
-    assert said(chapter(EQUATION, THEOREM), required=required) == [
-        "01-broken: the required claim thm-two has disappeared"
-    ]
-
-
-def test_claim_that_the_list_does_not_hold():
-    required = {"01-broken": frozenset({"eq-one"})}
-    assert said(chapter(EQUATION, THEOREM), required=required) == [
-        "01-broken: the claim thm-one is not in the list of required claims"
-    ]
-
-
-def test_chapter_that_disappeared():
-    required = {"01-broken": frozenset({"eq-one", "thm-one"}), "02-gone": frozenset({"eq-two"})}
-    assert said(chapter(EQUATION, THEOREM), required=required) == [
-        "02-gone: the chapter has disappeared, with the claims it has to make"
-    ]
+@pytest.mark.parametrize(
+    ("required", "problem"),
+    [
+        (
+            {"01-broken": {"eq-one", "thm-one", "thm-two"}},
+            "01-broken: the claim thm-two has disappeared, its perturbation has not",
+        ),
+        ({"01-broken": {"eq-one"}}, "01-broken: the claim thm-one has no perturbation"),
+        (
+            {"01-broken": {"eq-one", "thm-one"}, "02-gone": {"eq-two"}},
+            "02-gone: the chapter has disappeared, its perturbations have not",
+        ),
+    ],
+)
+def test_claims_and_perturbations_that_differ(required, problem):
+    assert said(chapter(*BOTH), required=required) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -167,15 +159,17 @@ def test_chapter_that_disappeared():
     ],
 )  # fmt: skip
 def test_directives(text, expected):
-    assert directives(text) == expected
+    assert [(found.name, found.options) for found in myst.directives(text)] == expected
 
 
 def test_labels_outside_of_directives():
-    labels = labels_in("$$\na = b\n$$ (eq-dollar)\n\n(a-target)=\n## Heading", "somewhere")
-    assert [(label.name, label.kind) for label in labels] == [
-        ("eq-dollar", "math"),
-        ("a-target", "target"),
-    ]
+    text = "$$\na = b\n$$ (eq-dollar)\n\n(a-target)=\n## Heading\n\n`$$a$$ (no-label)`"
+    assert myst.labels(text) == [("eq-dollar", "math"), ("a-target", "target")]
+
+
+def test_formulas_of_texts_and_titles_but_not_of_code():
+    text = "As $a$ has it:\n$$\nb\n$$\n:::{prf:lemma} A $c$\n\n```{math}\nd\n```\n:::\n`$e$`"
+    assert [tex.strip() for tex in myst.formulas(text)] == ["a", "b", "c", "d"]
 
 
 def test_chapters_are_read_from_a_folder(tmp_path):

@@ -71,8 +71,7 @@ def undisturbed() -> dict:
 
 
 def test_all_claims_are_there_in_order():
-    text = "\n".join(c.source for c in PAGE.notebook.cells if c.cell_type == "markdown")
-    headings = re.findall(r"^\(claim-(\w+)\)=\n### (\w+)\. “.+”$", text, re.MULTILINE)
+    headings = re.findall(r"^\(claim-(\w+)\)=\n### (\w+)\. “.+”$", PAGE.text, re.MULTILINE)
     assert headings == [(number, number) for number in NUMBERS]
     ids = [cell.id for cell in PAGE.notebook.cells if re.fullmatch(r"claim-\d+[a-z]?", cell.id)]
     assert ids == [f"claim-{number}" for number in NUMBERS]

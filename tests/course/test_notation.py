@@ -7,25 +7,21 @@ from functools import cache
 import pytest
 
 from tests.course.claims import BOOK, read
+from tools import myst
 
 NOTATION = (BOOK / "notation.md").read_text(encoding="utf-8")
 TITLE = "## Letters with several meanings"
 SEVERAL = NOTATION.split(TITLE)[1].split("\n## ")[0]
 ROW = re.compile(r"^\| (?P<symbols>\$.*?) \| (?P<meanings>.*) \|$", re.MULTILINE)
 CHAPTERS = re.compile(r"\((\d\d(?:, \d\d)*)\)")
-FORMULA = re.compile(r"\$\$(.+?)\$\$|```+\{math\}(.*?)```|(?<![\\`$])\$([^$`]+?)\$", re.DOTALL)
-IN_WORDS = re.compile(
-    r"\\(?:text|operatorname|begin|end|label|mathrm)\s*\{[^}]*\}|^:label:.*$", re.MULTILINE
-)
+IN_WORDS = re.compile(r"\\(?:text|operatorname|begin|end|label|mathrm)\s*\{[^}]*\}")
 
 
 @cache
 def formulas(number: str) -> str:
     """Everything that stands in a formula of a chapter, without the words in it."""
     (path,) = BOOK.glob(f"{number}-*.ipynb")
-    cells = [cell for cell in read(path).notebook.cells if cell.cell_type == "markdown"]
-    found = ["".join(parts) for cell in cells for parts in FORMULA.findall(cell.source)]
-    return IN_WORDS.sub(" ", "\n".join(found))
+    return IN_WORDS.sub(" ", "\n".join(myst.formulas(read(path).text)))
 
 
 def symbols(cell: str) -> list[str]:

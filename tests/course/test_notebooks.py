@@ -9,6 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tests.course.claims import BOOK, Chapter, chapters
+from tools import myst
 
 SECTIONS = (
     "What you will be able to do",
@@ -57,14 +58,13 @@ def template_problems(chapter: Chapter, exercises: Path = EXERCISES) -> list[str
     """
     slug, found = chapter.slug, []
     code = [cell for cell in chapter.notebook.cells if cell.cell_type == "code"]
-    text = "\n".join(c.source for c in chapter.notebook.cells if c.cell_type == "markdown")
-    headings = re.findall(r"^#{1,6} +(.+?) *$", text, re.MULTILINE)
-    if len(re.findall(r"^# ", text, re.MULTILINE)) != 1 or not text.startswith("# "):
+    text, headings = chapter.text, myst.headings(chapter.text)
+    if [level for level, _ in headings].count(1) != 1 or not text.startswith("# "):
         found.append(f"{slug}: one heading of the first level is needed, at the top")
     for section in SECTIONS:
         if section == "Exercise" and slug in WITHOUT_EXERCISE:
             continue
-        if section not in headings:
+        if section not in [title for _, title in headings]:
             found.append(f"{slug}: the section {section!r} is missing")
     notebook = f"{slug}/{slug}.ipynb"
     if (exercises / notebook).is_file() and f"exercises/{notebook}" not in text:
@@ -129,8 +129,7 @@ def test_citations_are_in_the_bibliography(chapter):
     known = set(
         re.findall(r"^@\w+\{([\w-]+),", (BOOK / "references.bib").read_text(), re.MULTILINE)
     )
-    text = "\n".join(c.source for c in chapter.notebook.cells if c.cell_type == "markdown")
-    cited = ",".join(re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", text)).split(",")
+    cited = ",".join(re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", chapter.text)).split(",")
     assert {key.strip() for key in cited if key} <= known
 
 

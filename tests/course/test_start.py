@@ -67,11 +67,11 @@ def test_a_second_start_overwrites_nothing(course, capsys):
     capsys.readouterr()
     assert start.main([NAME]) == 0
     said = capsys.readouterr().out
-    assert f"work/{NAME}/{NAME}.ipynb was there already, and was left as it is" in said
+    assert f"work/{NAME}/{NAME}.ipynb was there already and was not overwritten" in said
     assert "newer" not in said
     course(f"exercises/{NAME}", NAME, "second release")
     assert start.main([NAME]) == 0
-    assert "newer release of this exercise since. To have it" in capsys.readouterr().out
+    assert "newer release of this exercise. To get it" in capsys.readouterr().out
     assert start.mine(NAME).read_bytes() == before
     assert os.listdir(start.mine(NAME).parent) == [f"{NAME}.ipynb"]
 
@@ -113,7 +113,7 @@ def test_a_broken_or_linked_copy_is_left_alone_too(tmp_path, capsys):
     start.mine(NAME).parent.mkdir(parents=True)
     start.mine(NAME).write_text("{ not a notebook")
     assert start.main([NAME]) == 0
-    assert "left as it is" in capsys.readouterr().out
+    assert "was not overwritten" in capsys.readouterr().out
     assert start.mine(NAME).read_text() == "{ not a notebook"
     start.mine(NAME).unlink()
     start.mine(NAME).symlink_to(tmp_path / "nowhere.ipynb")

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from tests.course.downloaded import run_downloaded, step
-from tools import book, take_away
+from tools import book, downloads
 
 ROOT = book.ROOT
 NOTEBOOKS = [path for path in book.chapters(ROOT)]
@@ -18,7 +18,7 @@ MARKS = ("BEGIN SOLUTION", "BEGIN HIDDEN TESTS", "HIDDEN")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    return take_away.write_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+    return downloads.write_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 # --- the wheel
@@ -38,7 +38,7 @@ def test_the_wheel_has_the_modules_and_the_records_and_nothing_else(wheel):
 
 
 def test_the_wheel_is_the_same_whenever_it_is_built(wheel, tmp_path):
-    again = take_away.write_wheel(ROOT, tmp_path)
+    again = downloads.write_wheel(ROOT, tmp_path)
     assert again.read_bytes() == wheel.read_bytes()
 
 
@@ -47,7 +47,7 @@ def test_chapters_ask_for_the_wheel_that_there_is():
         notebook = nbformat.read(path, as_version=4)
         code = "\n".join(cell.source for cell in book.code_cells(notebook))
         uses = "from lib" in code or "import lib" in code
-        assert step(notebook) == (take_away.wheel_name(ROOT) if uses else None), path.name
+        assert step(notebook) == (downloads.wheel_name(ROOT) if uses else None), path.name
 
 
 def test_a_downloaded_chapter_runs_in_an_empty_folder(wheel, tmp_path):
@@ -62,8 +62,8 @@ def test_a_downloaded_chapter_runs_in_an_empty_folder(wheel, tmp_path):
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    path = tmp_path_factory.mktemp("zip") / take_away.ZIP
-    take_away.write_zip(ROOT, path)
+    path = tmp_path_factory.mktemp("zip") / downloads.ZIP
+    downloads.write_zip(ROOT, path)
     return path
 
 
@@ -85,8 +85,8 @@ def test_the_zip_has_every_exercise_as_released(archive):
 
 
 def test_the_zip_is_the_same_whenever_it_is_made(archive, tmp_path):
-    take_away.write_zip(ROOT, tmp_path / take_away.ZIP)
-    assert (tmp_path / take_away.ZIP).read_bytes() == archive.read_bytes()
+    downloads.write_zip(ROOT, tmp_path / downloads.ZIP)
+    assert (tmp_path / downloads.ZIP).read_bytes() == archive.read_bytes()
 
 
 def test_nobodys_work_is_given_away(tmp_path):
@@ -98,11 +98,11 @@ def test_nobodys_work_is_given_away(tmp_path):
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
         subprocess.run([*git, *command], cwd=tmp_path, check=True)
     path.write_text("solved")
-    assert take_away.released(tmp_path) == {"01-one": b"released"}
-    digest = take_away.hashlib.sha256(b"solved").hexdigest()  # unless `make exercises` wrote it
+    assert downloads.released(tmp_path) == {"01-one": b"released"}
+    digest = downloads.hashlib.sha256(b"solved").hexdigest()  # unless `make exercises` wrote it
     (tmp_path / "_build").mkdir()
     (tmp_path / "_build" / "exercises.json").write_text(json.dumps({"01-one/01-one.ipynb": digest}))
-    assert take_away.released(tmp_path) == {"01-one": b"solved"}
+    assert downloads.released(tmp_path) == {"01-one": b"solved"}
 
 
 # --- the first page
@@ -112,35 +112,35 @@ def site(root, *names):
     """A site of one page, and the files of ``_build/take-away``."""
     page = root / "_build" / "html" / "book" / "index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(f"<p>before</p>{take_away.OPENING}{take_away.CLOSING}<p>after</p>")
+    page.write_text(f"<p>before</p>{downloads.OPENING}{downloads.CLOSING}<p>after</p>")
     for name in names:
-        path = root / take_away.FOLDER / name
+        path = root / downloads.FOLDER / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x" * 2000)
     return page
 
 
 def test_the_first_page_names_what_there_is(tmp_path):
-    page = site(tmp_path, take_away.ZIP, "exercises/01-one.ipynb", take_away.PDF)
-    take_away.place(tmp_path)
+    page = site(tmp_path, downloads.ZIP, "exercises/01-one.ipynb", downloads.PDF)
+    downloads.place(tmp_path)
     text = page.read_text()
-    assert f'href="../_downloads/{take_away.ZIP}"' in text
+    assert f'href="../_downloads/{downloads.ZIP}"' in text
     assert "(2 kB)" in text
-    assert (tmp_path / "_build/html/_downloads" / take_away.ZIP).is_file()
-    assert take_away.PDF not in text  # nothing says what it was made from
-    assert not (tmp_path / "_build/html/_downloads" / take_away.PDF).exists()
+    assert (tmp_path / "_build/html/_downloads" / downloads.ZIP).is_file()
+    assert downloads.PDF not in text  # nothing says what it was made from
+    assert not (tmp_path / "_build/html/_downloads" / downloads.PDF).exists()
 
 
 def test_the_pdf_is_offered_while_the_pages_are_those_it_was_made_from(tmp_path):
-    page = site(tmp_path, take_away.PDF)
-    take_away.remember(tmp_path, take_away.PDF, take_away.pages_key(tmp_path))
-    take_away.place(tmp_path)
-    take_away.place(tmp_path)  # the list itself is no change of the page
-    assert page.read_text().count(f'href="../_downloads/{take_away.PDF}"') == 1
+    page = site(tmp_path, downloads.PDF)
+    downloads.remember(tmp_path, downloads.PDF, downloads.pages_key(tmp_path))
+    downloads.place(tmp_path)
+    downloads.place(tmp_path)  # the list itself is no change of the page
+    assert page.read_text().count(f'href="../_downloads/{downloads.PDF}"') == 1
     page.write_text(page.read_text().replace("after", "afterwards"))
-    take_away.place(tmp_path)
-    assert take_away.PDF not in page.read_text()
-    assert not (tmp_path / "_build/html/_downloads" / take_away.PDF).exists()
+    downloads.place(tmp_path)
+    assert downloads.PDF not in page.read_text()
+    assert not (tmp_path / "_build/html/_downloads" / downloads.PDF).exists()
 
 
 def test_make_builds_each_of_them():

@@ -22,7 +22,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tools import answers, hub
+from tools import answers, hub, start
 
 pytest.importorskip("jupyterhub", reason="the extra `hub` is not installed")
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 def settings(folder):
     try:
         made = hub.prepare(folder)
-    except hub.Missing as missing:
+    except start.Problem as missing:
         if os.environ.get("CI"):
             pytest.fail(str(missing))
         pytest.skip(str(missing))

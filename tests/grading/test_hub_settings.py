@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from traitlets.config import Config
 
-from tools import hub
+from tools import hub, start
 
 EXAMPLE = tomllib.loads((hub.DEPLOY / "hub.example.toml").read_text(encoding="utf-8"))
 DOCUMENT = (hub.ROOT / "docs" / "hub.md").read_text(encoding="utf-8")
@@ -127,5 +127,5 @@ def test_a_proxy_that_did_not_install_is_tried_again(tmp_path, monkeypatch):
     old.parent.mkdir(parents=True)
     old.touch()  # of another version
     for _ in range(2):
-        with pytest.raises(hub.Missing, match="npm could not install the proxy:\nno network"):
+        with pytest.raises(start.Problem, match="npm could not install the proxy:\nno network"):
             hub.proxy(tmp_path / "proxy")

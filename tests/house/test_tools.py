@@ -4,11 +4,12 @@ import json
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from tools import check, env
+from tools import ask, check, env, imports
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -44,7 +45,7 @@ def stages(monkeypatch):
         "wanting": check.Stage("cannot run", (python("pass"),), program="no-such-program"),
     }
     monkeypatch.setattr(check, "STAGES", made)
-    monkeypatch.setitem(check.REMEDY, "no-such-program", "install it")
+    monkeypatch.setitem(ask.PACKAGES, "no-such-program", "a-package")
     monkeypatch.delenv("CI", raising=False)
 
 
@@ -67,11 +68,11 @@ def test_all_passed(capfd):
 def test_a_missing_program_is_named_with_its_remedy(capfd, monkeypatch):
     assert check.main(["wanting", "good"]) == 0
     out = capfd.readouterr().out
-    assert "LEFT OUT (no no-such-program: install it)" in out
+    assert "LEFT OUT (there is no no-such-program: install it" in out
     assert "1 passed, 0 failed, 1 skipped" in out
     monkeypatch.setenv("CI", "true")
     assert check.main(["wanting", "good"]) == 1
-    assert "FAILED (no no-such-program" in capfd.readouterr().out
+    assert "FAILED (there is no no-such-program" in capfd.readouterr().out
 
 
 @pytest.mark.usefixtures("stages")
@@ -134,3 +135,24 @@ def test_unknown_extras_are_refused(arguments):
     known = r"usage: env\.py book \| lab \| grade \| hub \| cluster \| pretrained \| paper \| dev"
     with pytest.raises(SystemExit, match=known):
         env.main(arguments)
+
+
+def imported(path: Path, package: str) -> set[Path]:
+    """The modules of a package that a file imports, anywhere in it."""
+    inside = ".".join(path.parent.relative_to(ROOT).parts)
+    found = imports.imported(path.read_text(encoding="utf-8"), ROOT / package, inside)
+    return {each for each in found if each.name != "__init__.py"}
+
+
+@pytest.mark.parametrize("package", ["tools", "grading", "benchmarks"])
+def test_modules_import_each_other_in_one_direction(package):
+    modules = (ROOT / package).rglob("*.py")
+    TopologicalSorter({path: imported(path, package) for path in modules}).prepare()
+
+
+@pytest.mark.parametrize("package", ["lib", "tools", "benchmarks", "tests"])
+def test_grading_needs_nothing_beside_it(package):
+    """A course folder has `grading/` and nothing else of ours, on a hub for example."""
+    assert not {
+        each for path in (ROOT / "grading").rglob("*.py") for each in imported(path, package)
+    }
