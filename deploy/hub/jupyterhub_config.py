@@ -79,6 +79,8 @@ def public(name: str) -> str:
 shared = public("shared")
 path = os.pathsep.join([str(BIN), os.environ.get("PATH", os.defpath)])
 exchange = {"COURSE_EXCHANGE": settings["exchange"], "PATH": path}
+if trial:
+    exchange["COURSE_TRIAL"] = "1"
 root = ["--allow-root"] if trial and os.geteuid() == 0 else []
 
 # --- learners' servers
