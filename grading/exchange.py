@@ -30,6 +30,7 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.exchange.default import ExchangeCollect
+from nbgrader.plugins import ExtractorPlugin
 
 from grading.course import NAME
 from grading.submission import MAX_BYTES, SECRET, printable, timestamp
@@ -289,3 +290,24 @@ class Collect(ExchangeCollect):
         if self.refused[owner] <= SAID:
             learner, path = printable(name.split("+")[0]), Path(self.inbound_path, printable(name))
             self.log.error("%s: not collected: %s: %s", learner, path, reason)
+
+
+class Extractor(ExtractorPlugin):
+    """The first half of `nbgrader zip_collect`: plain files are taken, and archives stay shut.
+
+    In an archive, a learner chooses every name, so also a classmate's, and the size. nbgrader also
+    copies what a link leads to, with the rights of whoever collects.
+    """
+
+    def extract(self, archive_path: str, extracted_path: str) -> None:
+        for root, _, names in os.walk(archive_path):
+            for path in (Path(root, name) for name in sorted(names)):
+                kind = "a link" if path.is_symlink() else "no file" * (not path.is_file())
+                if kind or path.suffix in self.zip_ext:
+                    self.log.error(
+                        "left out: %s is %s", path, kind or "an archive; unpack it first"
+                    )
+                    continue
+                copy = Path(extracted_path, path.relative_to(archive_path))
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy, follow_symlinks=False)

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 import traceback
+import zipfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -477,3 +478,27 @@ def test_what_cannot_be_written_here_is_said_and_the_old_one_stays(hub, monkeypa
 def test_an_account_has_a_name_or_says_that_it_has_none():
     assert exchange.account(0) == "root"
     assert exchange.account(61999) == "user id 61999, which has no account"
+
+
+def test_zip_collect_takes_files_and_neither_archives_nor_links(hub):
+    course = hub.course.root
+    downloads = course / "downloaded" / NAME / "archive"
+    (downloads / "more").mkdir(parents=True)
+    (downloads / f"ada_{NAME}.ipynb").write_text(json.dumps(answers(**RIGHT)))
+    (downloads / "more" / f"cy_{NAME}.ipynb").write_text(json.dumps(answers()))
+    (downloads / f"ben_{NAME}.ipynb").symlink_to(course / "solutions" / NAME / NOTEBOOK)
+    os.mkfifo(downloads / f"dan_{NAME}.ipynb")
+    with zipfile.ZipFile(downloads / "ben.zip", "w") as archive:
+        archive.writestr(f"x/ada_{NAME}.ipynb", json.dumps(answers()))
+    pattern = r".*/(?P<student_id>\w+)_(?P<file_id>\w+)"
+    option = f"--FileNameCollectorPlugin.named_regexp={pattern}"
+    done = nbgrader(hub.course, "zip_collect", NAME, option)
+    assert done.returncode == 0, done.stderr
+    blank = answers().cells[1].source
+    assert hub.collected() == {"ada": RIGHT["double"], "cy": blank}
+    for name, reason in {
+        f"ben_{NAME}.ipynb": "is a link",
+        f"dan_{NAME}.ipynb": "is no file",
+        "ben.zip": "is an archive; unpack it first",
+    }.items():
+        assert f"left out: {downloads / name} {reason}" in done.stderr
