@@ -17,6 +17,7 @@ A folder that fails is left out, with a line in the log, and affects no other fo
 
 import contextlib
 import fnmatch
+import heapq
 import os
 import pwd
 import shutil
@@ -37,6 +38,7 @@ from grading.submission import MAX_BYTES, SECRET, printable, timestamp
 
 STAMP = "%Y-%m-%d %H:%M:%S.%f UTC"  # nbgrader's format of the time in a folder's name
 SLACK = timedelta(seconds=60)  # `nbgrader submit` reads the clock first and writes afterwards
+FOLDERS = 100  # a learner's last ones, for one assignment; older ones are not looked at
 LISTED = 1000  # entries of a folder that are looked at, and
 OTHERS = 5  # notebooks of other names among them that are copied: they explain a missing one
 SAID = 5  # lines about the folders of one account
@@ -46,7 +48,6 @@ class Refused(Exception):
     """A folder that `nbgrader submit` cannot have made; the message says why."""
 
 
-@lru_cache
 def account(uid: int) -> str:
     """The name of the account with this user id."""
     try:
@@ -192,21 +193,22 @@ class Collect(ExchangeCollect):
 
     def _inbound(self, stack: contextlib.ExitStack) -> int:
         """A descriptor of the exchange's folder, which has to be the course's own."""
-        place = None
         trusted = {os.geteuid(), os.stat(self.coursedir.root).st_uid}
         try:
-            for name in (self.root, self.coursedir.course_id, "inbound"):
+            place = opened(stack, os.path.realpath(self.root), None, os.O_DIRECTORY)
+            for name in (self.coursedir.course_id, "inbound"):
                 place = opened(stack, name, place, os.O_DIRECTORY)
                 owner = os.fstat(place).st_uid
-                if name != self.root and owner not in trusted and not self.coursedir.groupshared:
+                if owner not in trusted and not self.coursedir.groupshared:
                     self.fail(f"{self.inbound_path}: {name} belongs to {account(owner)}")
         except OSError as error:
             self.fail(f"The exchange cannot be read: {self.inbound_path}: {error.strerror}")
         return place
 
     def _folders(self, inbound: int) -> dict[str, list[str]]:
-        """Each learner's folders for this assignment, the one that was changed last first."""
+        """Each learner's last folders for this assignment, the one that was changed last first."""
         found = defaultdict(list)
+        name_of = lru_cache(account)
         with os.scandir(inbound) as entries:
             for entry in entries:
                 learner, *rest = entry.name.split("+")
@@ -216,7 +218,7 @@ class Collect(ExchangeCollect):
                     continue
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat(follow_symlinks=False)
-                    owner = account(status.st_uid)
+                    owner = name_of(status.st_uid)
                     if not NAME.fullmatch(learner):
                         self._refuse(entry.name, owner, "nobody can have this name")
                     elif self.check_owner and owner != learner:
@@ -224,7 +226,9 @@ class Collect(ExchangeCollect):
                     elif not stat.S_ISDIR(status.st_mode):
                         self._refuse(entry.name, owner, "it is a link or a file")
                     else:
-                        found[learner].append((status.st_ctime_ns, entry.name))
+                        heapq.heappush(found[learner], (status.st_ctime_ns, entry.name))
+                        if len(found[learner]) > FOLDERS:
+                            heapq.heappop(found[learner])
         return {learner: [name for _, name in sorted(found[learner])[::-1]] for learner in found}
 
     def _newest(

@@ -151,10 +151,12 @@ def main(arguments: list[str] | None = None) -> int:
     except Missing as missing:
         print(missing, file=sys.stderr)
         return 2
+    # The hub's own link, under Services, leaves out the port.
+    course = settings["domain"].replace("//", f"//{SERVICE}--service.") + f"/services/{SERVICE}/"
     print(
         f"The hub: {settings['domain']}\n"
         f"  learners:    {', '.join(LEARNERS)}\n"
-        f"  instructor:  {', '.join(INSTRUCTORS)}, with the course under Services\n"
+        f"  instructor:  {', '.join(INSTRUCTORS)}, with the course at {course}\n"
         f"  password:    {settings['password']}, for all of them\n"
         f"Its files are in {folder}. Press Ctrl-C to end it.",
         flush=True,

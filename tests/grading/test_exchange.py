@@ -66,6 +66,8 @@ class Hub:
         self.course.publish(source())
         shutil.copy(gradebook, self.course.root)
         self.shared, self.homes = root / "exchange", root / "homes"
+        (root / "disk").mkdir()
+        self.shared.symlink_to("disk")  # an administrator may do so
         self.inbound = self.shared / COURSE / "inbound"
         release = self.shared / COURSE / "outbound" / NAME
         release.mkdir(parents=True)
@@ -399,6 +401,23 @@ def test_no_trick_makes_a_late_submission_early(hub, trick):
     log = hub.collect()
     assert hub.time() >= due
     assert "by the exchange's clock; the name says 2020-02-02" in log
+
+
+def test_a_flood_of_folders_costs_a_bounded_number_of_looks(hub, monkeypatch):
+    def flood():
+        for number in range(3 * exchange.FOLDERS):
+            (hub.inbound / f"ben+{NAME}+{LONG_AGO}+{number}").mkdir()
+
+    act("ben", flood)
+    hub.submit("ben")
+    looks, take = [], exchange.take
+    monkeypatch.setattr(exchange, "take", lambda *what: looks.append(what) or take(*what))
+    monkeypatch.setattr(exchange.Collect, "before_duedate", True)
+    with Gradebook(f"sqlite:///{hub.course.root}/gradebook.db", COURSE) as gradebook:
+        gradebook.update_or_create_assignment(NAME, duedate="2020-01-01 00:00:00 UTC")
+    hub.collect()
+    assert hub.collected() == {"ben": RIGHT["double"]}
+    assert len(looks) == exchange.FOLDERS
 
 
 def test_a_time_in_the_name_that_lies_ahead_hides_no_later_submission(hub):
