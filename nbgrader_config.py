@@ -33,7 +33,10 @@ c.GenerateFeedback.preprocessors = [
 c.GenerateFeedback.exporter_class = "grading.feedback.FeedbackExporter"
 # Feedback shows a learner's cells: no script in them may run in the reader's browser.
 c.HTMLExporter.sanitize_html = True
-# Through an exchange (docs/hub.md), learners must be able to read what is returned to them.
+# Through an exchange (docs/hub.md): what learners put in is theirs and no link, and they must be
+# able to read what is returned to them.
+c.ExchangeFactory.collect = "grading.exchange.Collect"
+c.ZipCollectApp.extractor_plugin = "grading.exchange.Extractor"
 c.ExchangeFactory.release_feedback = "grading.plugins.ReleaseFeedback"
 
 # Files are read, code is run and scores are written as by `make grade`.

@@ -91,6 +91,7 @@ def prepare(folder: Path, port: int | None = None, course: Path | None = None) -
     exchange.mkdir(exist_ok=True)
     exchange.chmod(0o1777)  # all may write; what somebody made there, others may not rename
     public, hub, inside, service = free_ports(4)
+    port = port or public
     settings = {
         "trial": True,
         "password": secrets.token_urlsafe(9),
@@ -98,7 +99,8 @@ def prepare(folder: Path, port: int | None = None, course: Path | None = None) -
         "exchange": str(exchange),
         "state": str(folder / "state"),
         "proxy": str(program),
-        "port": port or public,
+        "domain": f"http://hub.localhost:{port}",  # browsers find all below localhost here
+        "port": port,
         "hub_port": hub,
         "proxy_port": inside,
         "service_port": service,
@@ -143,12 +145,12 @@ def main(arguments: list[str] | None = None) -> int:
     except start.Problem as problem:
         print(problem, file=sys.stderr)
         return 2
-    address = f"http://127.0.0.1:{settings['port']}"
+    # The hub's own link, under Services, leaves out the port.
+    course = settings["domain"].replace("//", f"//{SERVICE}--service.") + f"/services/{SERVICE}/"
     print(
-        f"The hub: {address}\n"
+        f"The hub: {settings['domain']}\n"
         f"  learners:    {', '.join(LEARNERS)}\n"
-        f"  instructor:  {', '.join(INSTRUCTORS)}, with the course at "
-        f"{address}/services/{SERVICE}/\n"
+        f"  instructor:  {', '.join(INSTRUCTORS)}, with the course at {course}\n"
         f"  password:    {settings['password']}, for all of them\n"
         f"Its files are in {folder}. Press Ctrl-C to end it.",
         flush=True,

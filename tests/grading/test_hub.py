@@ -12,10 +12,12 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -32,6 +34,24 @@ COURSE = hub.SERVICE
 pytestmark = pytest.mark.long
 
 
+def address(settings, path: str) -> str:
+    """Where a page is: each server and the formgrader have a domain of their own."""
+    scheme, domain = settings["domain"].split("://")
+    _, kind, *rest = path.split("/")
+    owner = {"user": f"{rest[0]}.", "services": f"{rest[0]}--service."}.get(kind, "")
+    return f"{scheme}://{owner}{domain}{path}"
+
+
+def asked(settings, path: str, **headers):
+    """The answer to a request that no browser makes; only browsers find the trial's domains."""
+    host = urllib.parse.urlsplit(address(settings, path)).netloc
+    request = urllib.request.Request(
+        f"https://127.0.0.1:{settings['port']}{path}", headers={"Host": host, **headers}
+    )
+    trusting = ssl._create_unverified_context()
+    return urllib.request.urlopen(request, timeout=30, context=trusting)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("hub")
@@ -45,27 +65,35 @@ def settings(folder):
         if os.environ.get("CI"):
             pytest.fail(str(missing))
         pytest.skip(str(missing))
+    # With TLS, as a real one: cookies are others there.
+    made["domain"] = made["domain"].replace("http:", "https:")
+    made["admins"] = ["ada"]  # and yet her server has no such rights
+    (folder / "hub.toml").write_text(hub.toml(made))
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=hub"]
+    words += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *words], check=True, capture_output=True)
+    tls = [f"--JupyterHub.ssl_key={key}", f"--JupyterHub.ssl_cert={certificate}"]
     log = folder / "hub.log"
     with log.open("w") as file:
         process = subprocess.Popen(
-            hub.command(),
+            [*hub.command(), *tls],
             cwd=folder,
             env=hub.environment(folder),
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    address = f"http://127.0.0.1:{made['port']}"
     try:
         for _ in range(240):
             with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{address}/hub/login", timeout=5).close()
+                asked(made, "/hub/login").close()
                 break
             assert process.poll() is None, log.read_text()
             time.sleep(0.5)
         else:
             pytest.fail(f"the hub did not answer in two minutes:\n{log.read_text()}")
-        yield {**made, "address": address}
+        yield made
     finally:
         process.send_signal(signal.SIGTERM)  # it ends its proxy and its servers
         try:
@@ -94,9 +122,11 @@ class Person:
     """Somebody in front of a browser, logged in."""
 
     def __init__(self, browser, settings: dict, name: str):
-        self.page = browser.new_context(viewport={"width": 1300, "height": 900}).new_page()
-        self.address, self.name = settings["address"], name
-        self.page.goto(f"{self.address}/hub/login?next=/hub/home")
+        self.page = browser.new_context(
+            viewport={"width": 1300, "height": 900}, ignore_https_errors=True
+        ).new_page()
+        self.settings, self.name = settings, name
+        self.page.goto(address(settings, "/hub/login?next=/hub/home"))
         self.page.get_by_label("Username").fill(name)
         self.page.get_by_label("Password").fill(settings["password"])
         self.page.get_by_role("button", name="Sign in").click()
@@ -104,7 +134,7 @@ class Person:
 
     def open(self, path: str) -> int:
         """Go to a page, and return the status with which it was answered."""
-        return self.page.goto(f"{self.address}{path}", timeout=120_000).status
+        return self.page.goto(address(self.settings, path), timeout=120_000).status
 
     def ask(self, path: str, body: dict | None = None, method: str = "GET") -> dict:
         """Ask the server of the page that is open, with the browser's own rights."""
@@ -267,25 +297,80 @@ def token_of(settings, name: str) -> str:
     raise AssertionError(f"{name} has no server")
 
 
-def test_the_token_of_a_learners_server_opens_no_more_doors(settings, ben, cleo):
-    for person in (ben, cleo):
+def test_the_token_of_a_server_opens_no_more_doors(settings, ada, ben, cleo):
+    """Everything that runs on a server has it; an instructor's opens the formgrader no more."""
+    for person in (ada, ben, cleo):
         at_work(person)
 
-    def status(path: str) -> int:
-        headers = {"Authorization": f"token {token}"}
-        request = urllib.request.Request(f"{settings['address']}{path}", headers=headers)
+    def status(path: str, token: str) -> int:
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with asked(settings, path, Authorization=f"token {token}") as answer:
                 return answer.status
         except urllib.error.HTTPError as error:
             return error.code
 
-    token = token_of(settings, "ben")
-    assert status("/hub/api/user") == 200
-    assert status("/user/ben/api/contents") == 200
-    closed = ("/hub/api/users", "/hub/api/users/cleo", "/hub/api/users/cleo/tokens")
-    closed += ("/user/cleo/api/contents", f"/services/{COURSE}/api/contents")
-    assert {path: status(path) for path in closed if status(path) not in (403, 404)} == {}
+    for name, closed in {"ben": ("ada", "cleo"), "ada": ("ben",)}.items():
+        token = token_of(settings, name)
+        assert status("/hub/api/user", token) == 200
+        assert status(f"/user/{name}/api/contents", token) == 200
+        paths = ["/hub/api/users", f"/hub/api/users/{name}/tokens", "/hub/api/groups"]
+        paths += [f"/hub/api/users/{other}" for other in closed]
+        paths += [f"/user/{other}/api/contents" for other in closed]
+        paths += [f"/services/{COURSE}/api/contents"]
+        opened = {path: status(path, token) for path in paths}
+        assert {path: code for path, code in opened.items() if code not in (403, 404)} == {}
+
+
+def test_a_page_of_one_server_reaches_no_other(settings, ada):
+    """As a page from a learner's server, or a notebook's output, would try in her browser."""
+    assert ada.open(f"/services/{COURSE}/formgrader") == 200
+    at_work(ada)
+    for path in (f"/services/{COURSE}/api/contents", "/hub/api/user", "/hub/home"):
+        reached = ada.page.evaluate(
+            'url => fetch(url, {credentials: "include"}).then(answer => answer.status, () => 0)',
+            address(settings, path),
+        )
+        assert reached == 0, path
+    kept = {cookie["name"]: cookie for cookie in ada.page.context.cookies()}
+    logins = {name for name in kept if "jupyterhub-user" in name or "service" in name}
+    assert len(logins) == 2, kept
+    for name in (*logins, "__Host-jupyterhub-hub-login"):
+        assert name.startswith("__Host-")
+        assert kept[name]["httpOnly"]
+        assert kept[name]["secure"]
+
+
+RUN = """([path]) => new Promise(done => {
+    const socket = new WebSocket(new URL(path, location.href).href.replace("http", "ws"));
+    const content = {code: "print(6 * 7)", silent: false, store_history: false};
+    const header = {msg_id: "1", msg_type: "execute_request", session: "s", version: "5.3"};
+    const message = {channel: "shell", header, content, parent_header: {}, metadata: {}};
+    socket.onopen = () => socket.send(JSON.stringify(message));
+    socket.onmessage = each => {
+        const {msg_type, content} = JSON.parse(each.data);
+        if (msg_type === "stream") done(content.text);
+    };
+})"""
+
+
+def test_a_kernel_listens_to_its_owner_alone(settings, ben):
+    """From a TCP port, every account of the machine could read what a kernel is given."""
+    at_work(ben)
+    kernel = ben.ask(f"/user/{ben.name}/api/kernels", {"name": "python3"}, "POST")
+    printed = ben.page.evaluate(RUN, [f"/user/{ben.name}/api/kernels/{kernel['id']}/channels"])
+    assert printed == "42\n"
+    (process,) = [
+        path.parent
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if f"kernel-{kernel['id']}.json" in path.read_text(errors="replace")
+    ]
+    words = process.joinpath("cmdline").read_text().split("\0")
+    (connection,) = [Path(word) for word in words if kernel["id"] in word]
+    assert json.loads(connection.read_text())["transport"] == "ipc"
+    assert connection.parent.stat().st_mode & 0o077 == 0
+    sockets = [path for path in connection.parent.iterdir() if path.is_socket()]
+    assert len(sockets) == 5  # shell, iopub, stdin, control, heartbeat
+    ben.ask(f"/user/{ben.name}/api/kernels/{kernel['id']}", method="DELETE")
 
 
 def test_a_learner_does_it_all_in_the_list_of_assignments(settings, ben):
@@ -310,8 +395,8 @@ def test_tokens_and_cookies_are_for_the_hub_alone(settings):
 
 
 def test_whoever_is_not_in_the_settings_is_not_let_in(settings, chromium):
-    page = chromium.new_context().new_page()
-    page.goto(f"{settings['address']}/hub/login")
+    page = chromium.new_context(ignore_https_errors=True).new_page()
+    page.goto(address(settings, "/hub/login"))
     page.get_by_label("Username").fill("mallory")
     page.get_by_label("Password").fill(settings["password"])
     page.get_by_role("button", name="Sign in").click()

@@ -1,6 +1,8 @@
 """The hub's settings without a hub: who may do what, and what a real one must not have."""
 
+import json
 import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -27,21 +29,103 @@ def configured(folder: Path, monkeypatch, **more) -> Config:
     return config
 
 
+def roles(config: Config) -> dict[str, dict]:
+    return {role["name"]: role for role in config.JupyterHub.load_roles}
+
+
 def test_only_instructors_reach_the_formgrader(tmp_path, monkeypatch):
     config = configured(tmp_path, monkeypatch)
     hubs = config.JupyterHub
     assert hubs.load_groups[GRADERS] == {"users": EXAMPLE["instructors"]}
     assert hubs.load_groups[LEARNERS] == {"users": EXAMPLE["learners"]}
-    reach = [role for role in hubs.load_roles if "service" in str(role["scopes"])]
-    assert [role["groups"] for role in reach] == [[GRADERS]]
-    # A server may do what its owner may, and nothing is granted to learners besides.
-    others = [role for role in hubs.load_roles if role not in reach]
-    assert others == [{"name": "server", "scopes": ["inherit"]}]
-    people = {*EXAMPLE["instructors"], *EXAMPLE["learners"]}
-    assert config.Authenticator.allowed_users == people
-    assert config.Authenticator.admin_users == set()
+    reach = [role for role in hubs.load_roles if "service" in str(role.get("scopes"))]
+    # Lists in a role are exact. A group keeps those who were in it once, so no group has a role.
+    assert [(role["users"], role["groups"]) for role in reach] == [(EXAMPLE["instructors"], [])]
+    assert not any(role.get("groups") for role in hubs.load_roles)
+    assert set(roles(config)) == {"admin", "server", GRADERS}
+    assert roles(config)["admin"] == {"name": "admin", "users": EXAMPLE["admins"]}
+    assert config.Authenticator.allowed_users == {*EXAMPLE["instructors"], *EXAMPLE["learners"]}
+    assert config.Authenticator.allow_existing_users is False
     (service,) = hubs.services
     assert service["user"] == EXAMPLE["grader"]
+
+
+ASK = """
+import asyncio, json, sys
+from jupyterhub import orm, scopes
+from jupyterhub.app import JupyterHub
+
+hub = JupyterHub()
+asyncio.run(hub.initialize(["--config", sys.argv[1], "--log-level=40"]))
+print(json.dumps({
+    user.name: [*scopes.get_scopes_for(user)] * (user.name in hub.authenticator.allowed_users)
+    for user in hub.db.query(orm.User)
+}))
+"""
+
+
+def test_a_name_that_leaves_the_settings_loses_its_rights(tmp_path, monkeypatch):
+    """JupyterHub itself reads the settings twice, and remembers in between."""
+    pytest.importorskip("jupyterhub", reason="the extra `hub` is not installed")
+    monkeypatch.setattr(hub, "proxy", lambda folder: folder / "proxy")
+    settings = hub.prepare(tmp_path, course=tmp_path)
+    rights = []
+    for more in (
+        {"admins": ["ada"]},
+        {"instructors": [], "learners": ["ada", "ben"]},  # cleo left, and ada teaches no more
+    ):
+        (tmp_path / "hub.toml").write_text(hub.toml({**settings, **more}))
+        words = [sys.executable, "-c", ASK, str(hub.DEPLOY / "jupyterhub_config.py")]
+        path = hub.environment(tmp_path)
+        done = subprocess.run(words, cwd=tmp_path, env=path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        rights.append({name: set(held) for name, held in json.loads(done.stdout).items()})
+    before, after = rights
+    formgrader = f"access:services!service={hub.SERVICE}"
+    assert "admin:users" in before["ada"]
+    assert "access:services" in before["ada"]
+    assert "admin:users" not in after["ada"] | before["ben"]
+    for held in (before["ben"], after["ada"], after["ben"]):
+        assert held
+        assert not {formgrader, "access:services", "access:servers"} & held
+    assert before["cleo"]
+    assert after["cleo"] == set()
+
+
+def test_a_server_has_its_owners_name_and_groups_and_no_other_right(tmp_path, monkeypatch):
+    """Whatever runs on a server has its token: a notebook that an admin opens, for instance."""
+    scopes = set(roles(configured(tmp_path, monkeypatch))["server"]["scopes"])
+    known = pytest.importorskip("jupyterhub.roles", reason="the extra `hub` is missing")
+    (default,) = [role for role in known.get_default_roles() if role["name"] == "server"]
+    added = scopes - set(default["scopes"])
+    assert added == {"read:users:name!user", "read:users:groups!user"}
+
+
+def test_each_server_has_a_domain_of_its_own(tmp_path, monkeypatch):
+    config = configured(tmp_path, monkeypatch)
+    assert config.JupyterHub.subdomain_host == EXAMPLE["domain"]
+    assert config.JupyterHub.cookie_host_prefix_enabled is True
+    app = pytest.importorskip("jupyterhub.app", reason="the extra `hub` is missing")
+    assert {"subdomain_host", "cookie_host_prefix_enabled"} <= {*app.JupyterHub.class_trait_names()}
+    for domain in ("", "http://hub.example.edu", "hub.example.edu"):
+        with pytest.raises(ValueError, match="domain of its own"):
+            configured(tmp_path, monkeypatch, domain=domain)
+
+
+def test_what_listens_on_the_machine_is_out_of_learners_reach(tmp_path, monkeypatch):
+    """Ports that root uses cannot be taken by others, and kernels use none."""
+    config = configured(tmp_path, monkeypatch)
+    ports = [config.JupyterHub.bind_url, config.ConfigurableHTTPProxy.api_url]
+    ports = [int(url.rpartition(":")[2]) for url in ports] + [config.JupyterHub.hub_port]
+    assert max(ports) < 1024
+    assert len(set(ports)) == 3
+    (service,) = config.JupyterHub.services
+    for words in (config.Spawner.args, service["command"]):
+        assert "--ConnectionFileMixin.transport=ipc" in words
+    for kind in ("grader", "learner"):
+        page = json.loads((hub.DEPLOY / kind / "labconfig" / "page_config.json").read_text())
+        # While a notebook is debugged, debugpy waits at a TCP port for whoever connects.
+        assert page["disabledExtensions"]["@jupyterlab/debugger-extension"] is True
 
 
 def test_nobody_is_instructor_and_learner_at_once(tmp_path, monkeypatch):
@@ -58,7 +142,8 @@ def test_a_real_hub_has_nothing_of_the_trial(tmp_path, monkeypatch):
     (service,) = config.JupyterHub.services
     for started in (config.Spawner.args, service["command"]):
         assert "--allow-root" not in started
-    assert "COURSE_LEARNER" not in config.Spawner.environment
+    for names in (config.Spawner.environment, service["environment"]):
+        assert not {"COURSE_LEARNER", "COURSE_TRIAL", "JUPYTER_RUNTIME_DIR"} & {*names}
 
 
 def test_a_slow_machine_is_waited_for(tmp_path, monkeypatch):
@@ -86,6 +171,11 @@ def test_in_the_exchange_nobody_renames_what_the_grader_made(tmp_path, monkeypat
     settings = hub.prepare(tmp_path, course=tmp_path / "course")
     assert Path(settings["exchange"]).stat().st_mode & 0o7777 == 0o1777
     assert f"chmod 1777 {EXAMPLE['exchange']}\n" in DOCUMENT
+    # The course's folder is there before anybody else can make it.
+    grader = EXAMPLE["grader"]
+    made = f"install -d -o {grader} -g {grader} -m 755 {EXAMPLE['exchange']}/{hub.SERVICE}\n"
+    assert made in DOCUMENT
+    assert "useradd --create-home -K HOME_MODE=0700 ben" in DOCUMENT
     assert (tmp_path / "hub.toml").stat().st_mode & 0o077 == 0
 
 
@@ -113,7 +203,11 @@ def test_make_hub_takes_a_folder_however_it_is_named(tmp_path, monkeypatch, caps
     settings = tomllib.loads(file.read_text())
     for name in ("course", "exchange", "state", "proxy"):
         assert Path(settings[name]).is_absolute(), name
-    assert str(tmp_path / "trial") in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert str(tmp_path / "trial") in said
+    port = settings["port"]
+    assert f"http://hub.localhost:{port}\n" in said
+    assert f"http://{hub.SERVICE}--service.hub.localhost:{port}/services/{hub.SERVICE}/\n" in said
 
 
 def test_a_proxy_that_did_not_install_is_tried_again(tmp_path, monkeypatch):
