@@ -145,7 +145,7 @@ def test_sending_gives_up_at_its_deadline(line):
         send(one, {}, [bytes(10**7)], time.monotonic() + 0.05)
 
 
-def test_functions_of_a_test_are_out_of_reach_in_later_cells(session):
+def test_a_function_of_a_test_ends_with_the_call_that_it_was_passed_to(session):
     called = []
 
     def play(line, box):
@@ -164,7 +164,6 @@ def test_functions_of_a_test_are_out_of_reach_in_later_cells(session):
     tests = session(play, 5.0)
     function = Proxy(tests, {"name": "f"}, "f")
     assert json.loads(function(lambda: called.append(1) or 7)) == {"result": 7}
-    tests.begin(5.0)  # the next cell
-    reply = json.loads(function(lambda: called.append(2)))
-    assert "during that test only" in reply["raised"]["message"]
+    reply = json.loads(function(lambda: called.append(2)))  # the next call of the same test
+    assert "during the call that it was passed to" in reply["raised"]["message"]
     assert called == [1]

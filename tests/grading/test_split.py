@@ -4,23 +4,25 @@ Every answer of the banks is scored twice: in one process, where tests and answe
 and with the answer in a sandbox and the tests outside.
 """
 
+import runpy
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from nbformat import NotebookNode, from_dict
+from nbformat import from_dict
 from nbgrader.utils import determine_grade
 
 from grading import batch
 from grading.notebook import answer_names, plan
 from grading.runner import pool
-from grading.runner.job import Job, Verdict
+from grading.runner.job import Job
 from tools import answers
 
 SLUGS = sorted(path.name for path in answers.BANKS.iterdir() if (path / "wrong").is_dir())
 
 
-def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str, float], Verdict]:
-    """The points of each graded cell, and the verdict."""
+def split_scores(answer: answers.Answer, slug: str) -> dict[str, float]:
+    """The points of each graded cell."""
+    source, notebook = answers.notebook(slug), answers.put_in(answer, slug)
     steps = plan(notebook, source)
     verdict = pool.run(Job(batch.job_cells(steps), tuple(answer_names(source))))
     scores = {}
@@ -29,16 +31,15 @@ def split_scores(notebook: NotebookNode, source: NotebookNode) -> tuple[dict[str
             cell = notebook.cells[step.place]
             cell.outputs = [from_dict(output) for output in outputs]
             scores[cell.id] = float(determine_grade(cell)[0])
-    return scores, verdict
+    return scores
 
 
 def compare(slug: str, chosen: list) -> None:
-    source = answers.notebook(slug)
     together = list(answers.score(slug, chosen))
     with ThreadPoolExecutor(2) as threads:
-        split = list(threads.map(lambda a: split_scores(answers.put_in(a, slug), source), chosen))
+        split = list(threads.map(lambda answer: split_scores(answer, slug), chosen))
     differing = {}
-    for answer, outcome, (scores, _) in zip(chosen, together, split, strict=True):
+    for answer, outcome, scores in zip(chosen, together, split, strict=True):
         if scores != outcome.scores:
             differing[answer.name] = {
                 cell: (points, scores.get(cell))
@@ -58,3 +59,33 @@ def test_split_and_single_agree(slug):
 @pytest.mark.parametrize("slug", SLUGS)
 def test_split_and_single_agree_on_every_answer(slug):
     compare(slug, [*answers.bank(slug, "right"), *answers.bank(slug, "wrong")])
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_writing_into_the_arguments_gains_nothing(slug, tmp_path):
+    """The answer is right for the inputs of the tests that learners see. Into all other inputs it
+    writes a number, and returns what is right for that number."""
+    table = str(tmp_path / "table")
+    visible = answers.put_in(answers.attacked(slug, f"noting({table!r})"), slug, "exercises")
+    (outcome,) = answers.score_notebooks([visible])
+    assert outcome.scores == answers.graded(visible)
+    notes = runpy.run_path(str(answers.BANKS / "attack.py"))["notes"](table)
+    known = {arguments for _, arguments, *_ in notes}
+    for number in ("0.0", "1.0", "nan"):
+        attack, copies = (
+            split_scores(
+                answers.attacked(slug, f"overwriting({known}, float('{number}'), {c})"), slug
+            )
+            for c in (False, True)
+        )
+        gained = {cell: points for cell, points in attack.items() if points > copies[cell]}
+        assert not gained, number
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_spoiled_arguments_are_told_where_a_test_asks_and_reach_no_other(slug):
+    scores = split_scores(answers.attacked(slug, "spoiling"), slug)
+    asking = {c.id for c in answers.notebook(slug).cells if "probe.unchanged(" in c.source}
+    points = answers.graded(answers.notebook(slug))
+    assert {cell for cell in points if scores[cell] < points[cell]} <= asking
+    assert slug != "08-norms" or scores["layer-norm-edges"] == 0
