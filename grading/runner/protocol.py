@@ -14,6 +14,7 @@ passed the answer says it wrote into.
 import builtins
 import json
 import math
+import re
 import socket
 import struct
 import time
@@ -37,10 +38,8 @@ TORCH_DTYPES = {
 }
 SIMPLE = [
     name
-    for name, dtype in TORCH_DTYPES.items()
-    if name.startswith(("float", "bfloat", "int", "uint", "bool", "complex"))
-    and "x2" not in name
-    and dtype.itemsize in (1, 2, 4, 8, 16)
+    for name in TORCH_DTYPES
+    if re.fullmatch(r"bool|u?int(8|16|32|64)|b?float(8|16|32|64)(_\w+)?|complex(64|128)", name)
 ]
 # By name: `np.dtype` takes its argument for a small language, and can raise anything.
 NUMPY_DTYPES = {
@@ -76,7 +75,10 @@ def send(
         Disconnected: if nobody listens any more.
         Timeout: if it was not taken in time.
     """
-    text = json.dumps(header).encode()
+    try:
+        text = json.dumps(header).encode()
+    except (ValueError, RecursionError) as problem:  # an integer of 5,000 digits, lists in lists
+        raise ProtocolError(f"a value that cannot be sent: {problem}") from None
     size = sum(map(len, blobs))
     if len(text) > MAX_HEADER or size > MAX_BODY:
         raise ProtocolError(
