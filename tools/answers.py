@@ -137,13 +137,28 @@ def blank(slug: str) -> Answer:
     return Answer("blank", "Nothing was filled in.", cells, frozenset(graded(notebook(slug))))
 
 
-def put_in(answer: Answer, slug: str) -> NotebookNode:
+def attacked(slug: str, attack: str) -> Answer:
+    """The reference solution, with an attack of ``tests/answers/attack.py`` around all of it."""
+    code = (BANKS / "attack.py").read_text()
+    cells = {}
+    for cell in notebook(slug).cells:
+        if _is_solution(cell):
+            kinds = (ast.FunctionDef, ast.ClassDef)
+            names = [part.name for part in ast.parse(cell.source).body if isinstance(part, kinds)]
+            wrapped = [f"{name} = attacked({name}, {attack})" for name in names]
+            cells[cell.id] = "\n".join([cell.source, code, *wrapped])
+    return Answer(attack.partition("(")[0], "An attack.", cells)
+
+
+def put_in(answer: Answer, slug: str, folder: str = "solutions") -> NotebookNode:
     """The source notebook, hidden tests included, with the answer in place of the solution.
+
+    From `exercises/` it is the learner's notebook, without hidden tests.
 
     Raises:
         ValueError: if the answer replaces a cell that is not a solution.
     """
-    book = notebook(slug)
+    book = notebook(slug, folder)
     known = {cell.id for cell in book.cells if _is_solution(cell)}
     if not answer.cells.keys() <= known:
         raise ValueError(

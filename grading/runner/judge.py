@@ -20,7 +20,6 @@ import traceback
 from collections.abc import Callable
 
 from grading.runner.job import Cell, Ended, Job, Stopped, Verdict
-from grading.runner.protocol import ProtocolError
 from grading.runner.proxy import MAX_TEXT, Proxy, Session, SplitProbe
 
 MAX_RESTARTS = 5
@@ -124,7 +123,7 @@ class _Run:
                 for name, tree in found.items()
                 if name in wanted
             }
-        except (Ended, Stopped, ProtocolError, KeyError, AttributeError, TypeError) as problem:
+        except Exception as problem:
             return [_problem("RuntimeError", f"Python stopped before the tests: {problem}.")]
         for name in wanted:
             self.space.pop(name, None)
@@ -236,9 +235,10 @@ def _clean(outputs: object) -> list[dict]:
             clean.append({"output_type": "stream", "name": "stdout", "text": text})
         elif kind == "error":
             lines = output.get("traceback")
-            lines = [str(line) for line in lines[:100]] if isinstance(lines, list) else []
-            name, message = str(output.get("ename"))[:200], str(output.get("evalue"))[:MAX_TEXT]
-            clean.append(_problem(name, message, lines))
+            lines = lines[:100] if isinstance(lines, list) else []
+            parts = [output.get("ename"), output.get("evalue"), *lines]
+            if all(isinstance(part, str) for part in parts):
+                clean.append(_problem(parts[0][:200], parts[1][:MAX_TEXT], lines))
         elif kind in ("display_data", "execute_result") and isinstance(output.get("data"), dict):
             data = {
                 key: value

@@ -25,7 +25,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from grading.runner.protocol import Body, Packer, ProtocolError, SharedTensors, receive, send
+from grading.runner.protocol import Body, Packer, ProtocolError, Received, receive, send
 
 MAX_TEXT = 100_000  # characters that a cell, or a call, may print
 MAX_PICTURES = 4_000_000  # bytes of pictures and other rich output per cell
@@ -175,8 +175,8 @@ class Server:
 
     def __init__(self, connection: socket.socket, shell: InteractiveShell):
         self.connection, self.shell = connection, shell
-        self.shared = SharedTensors()
-        self.packer = Packer(self._refer, self._resolve, self.shared)
+        self.received = Received()
+        self.packer = Packer(self._refer, self._resolve, received=self.received)
         self.handles: list[object] = []
         self.main = threading.get_ident()
         self.pid = os.getpid()
@@ -199,7 +199,7 @@ class Server:
         send(self.connection, reply, blobs)
 
     def _do(self, request: dict, body: Body, blobs: list[bytes]) -> dict:
-        self.shared.apply(request.get("written", []), request.get("gone", []), body)
+        self.received.apply(request.get("written", []), request.get("gone", []), body)
         what = request["do"]
         if what == "cell":
             return self._cell(request["source"])
@@ -217,14 +217,15 @@ class Server:
         before: dict = {}
         try:
             arguments = self.packer.unpack(request.get("arguments"), body)
-            before = self.shared.state()
+            before = self.received.state()
             with self._listening():
                 result = getattr(self, f"_{what}")(request, arguments)
             reply = {"result": self.packer.pack(result, blobs)}
         except BaseException as problem:
             blobs.clear()
             reply = {"raised": _described(problem)}
-        reply["changed"] = self.shared.changed_here(before, blobs)
+        after = self.received.state()
+        reply["changed"] = [number for number in before if after.get(number) != before[number]]
         reply["printed"] = any(output["output_type"] == "stream" for output in PAGES.outputs)
         return reply
 

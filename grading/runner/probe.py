@@ -97,15 +97,12 @@ class Probe:
 
     def unchanged(self, function, *args):
         """Call `function(*args)`, insist that no argument was changed, and return the result."""
-        kept = [self._copy(value) for value in args]
-        result = function(*args)
-        for place, (now, before) in enumerate(zip(args, kept, strict=True), 1):
-            name = f"argument {place} of the call"
-            if self._difference(now, before, 0.0, name):
-                raise AssertionError(
-                    f"{name} was changed in place. Whoever called may need it again: "
-                    "work on a new tensor"
-                )
+        result, changed = self._watched(function, args)
+        if changed:
+            raise AssertionError(
+                f"argument {changed[0]} of the call was changed in place. Whoever called may need "
+                "it again: work on a new tensor"
+            )
         return result
 
     def gradients(self, function, *args, upstream, part=None):
@@ -157,7 +154,16 @@ class Probe:
             text += "\nPrint the .shape of each tensor and compare with the docstring."
         return text
 
+    def _watched(self, function, args):
+        """The result of a call, and which of its arguments it changed; the first is number 1."""
+        kept = self._copy(args)
+        result = function(*args)
+        pairs = enumerate(zip(args, kept, strict=True), 1)
+        return result, [place for place, pair in pairs if self._difference(*pair, 0.0, "")]
+
     def _copy(self, value):
+        if isinstance(value, (list, tuple)):
+            return (list if isinstance(value, list) else tuple)(map(self._copy, value))
         return value.clone() if isinstance(value, torch.Tensor) else value
 
     def _what(self, value):

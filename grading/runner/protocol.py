@@ -5,13 +5,16 @@ frame: a header in JSON, and the numbers of all tensors and arrays as raw bytes 
 is ever unpickled. What is neither data nor an array stays where it is, and a reference crosses.
 
 Tensors that the tests pass keep their identity: passing one twice gives the answer the same tensor,
-and what either side writes into it is carried over before the other looks
-(:class:`SharedTensors`). So a test sees the same as if the answer ran beside it.
+and what a test has written into it since is carried over (:class:`Sent`). Nothing is carried over
+in the other direction: a test computes what it expects from its own tensors, before the call or
+after it, and no answer can change them. All that a test can learn is which of the tensors that it
+passed the answer says it wrote into.
 """
 
 import builtins
 import json
 import math
+import re
 import socket
 import struct
 import time
@@ -22,9 +25,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from grading.runner.job import Stopped
+
 MAX_HEADER = 16 * 2**20
 MAX_BODY = 128 * 2**20
-MAX_HASHED = 5000  # entries of a set or a dict: numbers can be chosen so that all hashes are one
+MAX_HASHED = 1000  # entries of all sets and dicts of a frame: one can make all their hashes equal
 HEAD = struct.Struct("!IQ")
 TORCH_DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -33,11 +38,13 @@ TORCH_DTYPES = {
 }
 SIMPLE = [
     name
-    for name, dtype in TORCH_DTYPES.items()
-    if name.startswith(("float", "bfloat", "int", "uint", "bool", "complex"))
-    and "x2" not in name
-    and dtype.itemsize in (1, 2, 4, 8, 16)
+    for name in TORCH_DTYPES
+    if re.fullmatch(r"bool|u?int(8|16|32|64)|b?float(8|16|32|64)(_\w+)?|complex(64|128)", name)
 ]
+# By name: `np.dtype` takes its argument for a small language, and can raise anything.
+NUMPY_DTYPES = {
+    dtype.name: dtype for dtype in map(np.dtype, np.typecodes["AllInteger"] + "?efdgFDG")
+}
 
 
 class ProtocolError(Exception):
@@ -68,7 +75,10 @@ def send(
         Disconnected: if nobody listens any more.
         Timeout: if it was not taken in time.
     """
-    text = json.dumps(header).encode()
+    try:
+        text = json.dumps(header).encode()
+    except (ValueError, RecursionError) as problem:  # an integer of 5,000 digits, lists in lists
+        raise ProtocolError(f"a value that cannot be sent: {problem}") from None
     size = sum(map(len, blobs))
     if len(text) > MAX_HEADER or size > MAX_BODY:
         raise ProtocolError(
@@ -169,16 +179,19 @@ class Packer:
     Args:
         refer: gives the reference for an object that is no data.
         resolve: gives the object for a reference.
-        shared: the tensors and arrays that both sides hold, or None.
+        sent: on the tests' side, the tensors and arrays that were passed.
+        received: on the answer's side, the same as they arrived.
     """
 
     def __init__(
         self,
         refer: Callable[[object], dict],
         resolve: Callable[[dict], object],
-        shared: "SharedTensors | None" = None,
+        *,
+        sent: "Sent | None" = None,
+        received: "Received | None" = None,
     ):
-        self.refer, self.resolve, self.shared = refer, resolve, shared
+        self.refer, self.resolve, self.sent, self.received = refer, resolve, sent, received
 
     def pack(self, value: object, blobs: list[bytes], *, share: bool = False) -> Any:
         """The tree for a value; raw bytes are appended to `blobs`."""
@@ -194,9 +207,9 @@ class Packer:
             return {"dict": [[self.pack(part, blobs, share=share) for part in p] for p in pairs]}
         if isinstance(value, torch.Tensor):
             return self._tensor(value, blobs, share)
-        if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        if isinstance(value, np.ndarray) and value.dtype.name in NUMPY_DTYPES:
             return self._array(value, blobs, share)
-        if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        if isinstance(value, np.generic) and value.dtype.name in NUMPY_DTYPES:
             blobs.append(value.tobytes())
             return {"scalar": [value.dtype.name, len(blobs[-1])]}
         if kind is complex:
@@ -223,10 +236,10 @@ class Packer:
         name = str(value.dtype).removeprefix("torch.")
         if name not in SIMPLE:
             raise ProtocolError(f"a tensor of dtype {value.dtype} cannot be sent")
-        blob = tensor_bytes(value)
+        blob = content(value)
         entry = [name, list(value.shape), len(blob), value.requires_grad]
-        if share and self.shared is not None:
-            number, known = self.shared.number(value, blob)
+        if share and self.sent is not None:
+            number, known = self.sent.number(value, blob)
             if known:
                 return {"same": number}
             entry.append(number)
@@ -234,10 +247,10 @@ class Packer:
         return {"tensor": entry}
 
     def _array(self, value: np.ndarray, blobs: list[bytes], share: bool) -> dict:
-        blob = value.tobytes()
+        blob = content(value)
         entry = [value.dtype.name, list(value.shape), len(blob)]
-        if share and self.shared is not None and type(value) is np.ndarray:
-            number, known = self.shared.number(value, blob)
+        if share and self.sent is not None and type(value) is np.ndarray:
+            number, known = self.sent.number(value, blob)
             if known:
                 return {"same": number}
             entry.append(number)
@@ -252,20 +265,21 @@ class Packer:
         """
         try:
             return self._unpack(tree, body)
-        except ProtocolError:
+        except (ProtocolError, Stopped):
             raise
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError,
-                OverflowError, RecursionError, MemoryError) as problem:  # fmt: skip
+        except Exception as problem:
             raise ProtocolError(f"a value that cannot be read ({type(problem).__name__})") from None
 
     def _unpack(self, tree: Any, body: "Body") -> Any:
         if tree is None or type(tree) in (bool, int, float, str):
             return tree
         ((kind, what),) = tree.items()
-        if kind in ("set", "frozenset", "dict") and len(what) > MAX_HASHED:
-            raise ProtocolError(
-                f"a {kind} of {len(what)} entries: at most {MAX_HASHED} can be looked at"
-            )
+        if kind in ("set", "frozenset", "dict"):
+            body.hashed += len(what)
+            if body.hashed > MAX_HASHED:
+                raise ProtocolError(
+                    f"sets and dicts of {body.hashed} entries: at most {MAX_HASHED} can be read"
+                )
         if kind in ("list", "tuple", "set", "frozenset"):
             return getattr(builtins, kind)([self._unpack(part, body) for part in what])
         if kind == "dict":
@@ -280,8 +294,8 @@ class Packer:
             name, shape, size, *number = what
             value = _array(name, shape, body.take(size)).copy()
             return self._hold(value, number)
-        if kind == "same" and self.shared is not None:
-            return self.shared.received[what]
+        if kind == "same" and self.received is not None:
+            return self.received.values[what]
         if kind == "scalar":
             name, size = what
             return _array(name, [], body.take(size))[()]
@@ -304,8 +318,8 @@ class Packer:
         raise ProtocolError("a value of an unknown kind")
 
     def _hold(self, value, number: list):
-        if number and self.shared is not None:
-            self.shared.received[number[0]] = value
+        if number and self.received is not None:
+            self.received.values[number[0]] = value
         return value
 
 
@@ -314,6 +328,7 @@ class Body:
 
     def __init__(self, data: memoryview):
         self.data, self.at = data, 0
+        self.hashed = 0  # entries of sets and dicts so far
 
     def take(self, size: int) -> memoryview:
         if type(size) is not int or size < 0 or self.at + size > len(self.data):
@@ -322,15 +337,15 @@ class Body:
         return self.data[self.at - size : self.at]
 
 
-class SharedTensors:
-    """Tensors and arrays that were passed to the other side, by number.
+class Sent:
+    """Tensors and arrays that the tests have passed, by number.
 
-    The side that passes them remembers their bytes, so that it finds what was written since.
+    Their bytes are remembered, to find what the tests have written into them since.
     """
 
     def __init__(self):
-        self.received: dict[int, Any] = {}  # on the side that was passed them
         self._sent: dict[int, tuple[weakref.ref, int, bytes]] = {}  # id -> (object, number, bytes)
+        self._gone: list[int] = []
         self._last = 0
 
     def number(self, value, blob: bytes) -> tuple[int, bool]:
@@ -344,75 +359,68 @@ class SharedTensors:
         return self._last, False
 
     def written(self, blobs: list[bytes]) -> tuple[list, list[int]]:
-        """What this side wrote into passed values since: entries for the other side, and the
-        numbers of values that are gone here."""
-        changes, gone = [], []
+        """What the tests have written into passed values since: entries for the other side, and
+        the numbers that it needs no more."""
+        changes = []
         for key, (reference, number, before) in list(self._sent.items()):
             value = reference()
             if value is None:
                 del self._sent[key]
-                gone.append(number)
+                self._gone.append(number)
                 continue
-            now = tensor_bytes(value) if isinstance(value, torch.Tensor) else value.tobytes()
+            now = content(value)
             if now != before and len(now) == len(before):
                 self._sent[key] = (reference, number, now)
                 changes.append([number, len(now)])
                 blobs.append(now)
+        gone, self._gone = self._gone, []
         return changes, gone
 
+    def changed(self, numbers: list[int]) -> list:
+        """The values with these numbers, which the answer says it has written into.
+
+        What the answer holds is its own from now on: passed again, a value is sent anew.
+        """
+        found = []
+        # Only what may be a number of ours is hashed: the list is the learner's.
+        known = {n for n in numbers if type(n) is int and 0 < n <= self._last}
+        for key, (reference, number, _) in list(self._sent.items()):
+            if number in known:
+                del self._sent[key]
+                self._gone.append(number)
+                found.append(reference())
+        return found
+
+
+class Received:
+    """The same tensors and arrays on the answer's side."""
+
+    def __init__(self):
+        self.values: dict[int, Any] = {}
+
     def apply(self, changes: list, gone: list[int], body: Body) -> None:
-        """Carry over what the other side wrote into values it passed."""
+        """Carry over what the tests have written into values that they passed."""
         for number, size in changes:
-            if number in self.received:
-                overwrite(self.received[number], body.take(size))
+            if number in self.values:
+                overwrite(self.values[number], body.take(size))
         for number in gone:
-            self.received.pop(number, None)
+            self.values.pop(number, None)
 
-    def state(self) -> dict[int, tuple[bytes, list[int]]]:
-        """The bytes and the shape of each value that was passed here."""
+    def state(self) -> dict[int, tuple]:
+        """Each value's bytes, shape and dtype."""
         return {
-            number: (content(value), list(value.shape)) for number, value in self.received.items()
+            number: (content(value), value.shape, value.dtype)
+            for number, value in self.values.items()
         }
-
-    def changed_here(self, before: dict, blobs: list[bytes]) -> list:
-        """What was done to passed values on the side that was passed them, since `before`."""
-        changes = []
-        for number, old in before.items():
-            value = self.received.get(number)
-            if value is None:
-                continue
-            now, shape = content(value), list(value.shape)
-            if (now, shape) != old:
-                changes.append([number, len(now), shape])
-                blobs.append(now)
-        return changes
-
-    def take_back(self, changes: list, body: Body) -> None:
-        """Write what the other side wrote into the values that were passed to it."""
-        by_number = {number: key for key, (_, number, _) in self._sent.items()}
-        for number, size, shape in changes:
-            data = body.take(size)
-            key = by_number.get(number)
-            value = self._sent[key][0]() if key is not None else None
-            if value is None:
-                continue
-            if list(value.shape) == shape:
-                overwrite(value, data)
-            elif isinstance(value, torch.Tensor):
-                value.data = _tensor(str(value.dtype).removeprefix("torch."), shape, data)
-            else:
-                value.shape = tuple(shape)
-                overwrite(value, data)
-            self._sent[key] = (self._sent[key][0], number, content(value))
 
 
 def content(value) -> bytes:
-    """The raw bytes of a tensor or an array."""
-    return tensor_bytes(value) if isinstance(value, torch.Tensor) else value.tobytes()
+    """The raw bytes of a tensor or an array, in the order of its indices, as this machine has them.
 
-
-def tensor_bytes(value: torch.Tensor) -> bytes:
-    """The raw bytes of a tensor, in the order of its indices."""
+    A file's array may have another byte order.
+    """
+    if isinstance(value, np.ndarray):
+        return value.astype(value.dtype.newbyteorder("=")).tobytes()
     plain = value.detach().resolve_conj().resolve_neg().cpu()
     if plain.numel() == 0:
         return b""
@@ -447,15 +455,15 @@ def _tensor(name: str, shape: list[int], data: memoryview) -> torch.Tensor:
 
 
 def _array(name: str, shape: list[int], data: memoryview) -> np.ndarray:
-    dtype = np.dtype(name)
-    if dtype.kind not in "biufc":
-        raise ProtocolError("an array of an unknown dtype")
+    dtype = NUMPY_DTYPES[name]
     _check_size(shape, dtype.itemsize, len(data))
     raw = np.frombuffer(bytes(data), np.uint8)
     return (raw != 0 if dtype.kind == "b" else raw.view(dtype)).reshape(shape)
 
 
 def _check_size(shape: list[int], item: int, size: int) -> None:
-    sizes = [n for n in shape if type(n) is int and 0 <= n < 2**40]
-    if len(sizes) != len(shape) or len(shape) > 64 or math.prod(sizes) * item != size:
+    sizes = [n for n in shape if type(n) is int and 0 <= n <= MAX_BODY]
+    fits = len(sizes) == len(shape) <= 64 and math.prod(sizes) * item == size
+    # An array without numbers may not have rows without end either.
+    if not fits or math.prod(n for n in sizes if n) * item > MAX_BODY:
         raise ProtocolError("an array whose shape does not fit its numbers")

@@ -23,7 +23,7 @@ from grading.runner.protocol import (
     Incoming,
     Packer,
     ProtocolError,
-    SharedTensors,
+    Sent,
     Timeout,
     send,
 )
@@ -57,13 +57,13 @@ class Session:
         self.sandbox = self._start()
         self.round += 1
         self.incoming = Incoming(self.sandbox.connection)
-        self.shared = SharedTensors()
-        self.packer = Packer(self._refer, self._resolve, self.shared)
+        self.sent = Sent()
+        self.changed: list = []  # of what the last call passed: what the answer wrote into
+        self.packer = Packer(self._refer, self._resolve, sent=self.sent)
 
     def begin(self, seconds: float) -> None:
-        """A cell begins: it has this long, and functions of earlier tests are out of reach."""
+        """A cell begins: it has this long."""
         self.deadline = time.monotonic() + seconds
-        self.callbacks.clear()
         self.printed = False
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Session:
         if self.sandbox is None:
             raise Ended("Python had stopped before")
         blobs: list[bytes] = []
-        written, gone = self.shared.written(blobs)
+        written, gone = self.sent.written(blobs)
         if arguments is not None:
             what = what | {"arguments": self.packer.pack(arguments, blobs, share=True)}
         what = what | {"written": written, "gone": gone}
@@ -141,7 +141,9 @@ class Session:
         try:
             function = self.callbacks.get(header["callback"])
             if function is None:
-                raise RuntimeError("a function of the tests can be called during that test only")
+                raise RuntimeError(
+                    "a function of the tests can be called during the call that it was passed to"
+                )
             arguments = self.packer.unpack(header["arguments"], body)
             args, kwargs = arguments
             result = function(*args, **kwargs)
@@ -168,23 +170,31 @@ class Session:
         return Proxy(self, {"handle": reference["handle"]}, name)
 
     def ask(self, what: dict, arguments: object = None) -> object:
-        """Ask for a result, and raise what the answer raised."""
+        """Ask for a result, and raise what the answer raised.
+
+        Functions that are passed can be called until the reply has been read, and no longer.
+        """
         try:
-            reply, body = self.request(what, arguments)
+            return self._read(*self.request(what, arguments))
         except Ended as problem:
             raise Stopped(f"Python stopped while this was tried: {problem}") from None
+        finally:
+            self.callbacks.clear()
+
+    def _read(self, reply: dict, body: Body) -> object:
         try:
             result = None
             if "raised" not in reply:
                 result = self.packer.unpack(reply["result"], body)
-            self.shared.take_back(reply.get("changed", []), body)
+            self.changed = self.sent.changed(reply.get("changed", []))
             self.printed |= reply.get("printed") is True
             raised = reply.get("raised")
             problem = None if raised is None else _error(raised)
-        except (ProtocolError, KeyError, TypeError, ValueError, AttributeError) as problem:
-            reason = (
-                str(problem) if isinstance(problem, ProtocolError) else "a reply of another form"
-            )
+        except Stopped:
+            raise
+        except Exception as problem:
+            known = isinstance(problem, ProtocolError)
+            reason = str(problem) if known else "a reply of another form"
             raise TypeError(f"what the call returned cannot be looked at: {reason}") from None
         if problem is not None:
             raise problem
@@ -247,6 +257,8 @@ def _error(raised: dict) -> Exception:
     kinds = [getattr(builtins, kind, None) for kind in raised["kinds"] if isinstance(kind, str)]
     bases = [k for k in kinds if isinstance(k, type) and issubclass(k, Exception)]
     base = bases[0] if bases else RuntimeError
+    if base in (StopIteration, StopAsyncIteration):  # would end a loop of the test, in silence
+        base = RuntimeError
     kind = base
     if base is KeyError:  # it would quote its message again
         kind = type("KeyError", (KeyError,), {"__str__": lambda self: self.args[0]})
@@ -266,15 +278,24 @@ def _error(raised: dict) -> Exception:
 class SplitProbe(Probe):
     """The tests' tool, for an answer that runs elsewhere."""
 
+    def _watched(self, function, args):
+        if type(function) is not Proxy:
+            return super()._watched(function, args)
+        result = function(*args)
+        changed = _of(function).session.changed
+
+        def holds_changed(value):
+            if isinstance(value, (list, tuple)):
+                return any(map(holds_changed, value))
+            return any(value is each for each in changed)
+
+        return result, [place for place, value in enumerate(args, 1) if holds_changed(value)]
+
     def gradients(self, function, *args, upstream, part=None):
         if type(function) is not Proxy:
             return super().gradients(function, *args, upstream=upstream, part=part)
         target = _of(function)
-        # Copies: what the answer does to them is not carried over.
-        passed = [self._copy(value) for value in args]
-        fits, found = target.session.ask(
-            {"do": "gradients"} | target.place, (passed, upstream.clone(), part)
-        )
+        fits, found = target.session.ask({"do": "gradients"} | target.place, (args, upstream, part))
         if fits is not True:
             raise AssertionError(
                 f"Expected a tensor of shape {tuple(upstream.shape)}, but got {self._what(found)}"

@@ -92,6 +92,18 @@ def test_each_hidden_test_is_the_only_one_to_catch_some_answer(outcomes, slug):
     assert not hidden - needed, f"catch nothing by themselves: {sorted(hidden - needed)}"
 
 
+@ACROSS
+def test_what_an_earlier_submission_has_seen_is_worth_nothing(slug, tmp_path):
+    """Every graded cell draws. The first submission notes inputs and results; the second is right
+    for these inputs, and gives these results for all others."""
+    noting, repeating = (f"{verb}({str(tmp_path / slug)!r})" for verb in ("noting", "repeating"))
+    (first,) = answers.score(slug, [answers.attacked(slug, noting)], salt="first")
+    assert first.scores == answers.graded(answers.notebook(slug))
+    (second,) = answers.score(slug, [answers.attacked(slug, repeating)], salt="second")
+    kept = {cell: points for cell, points in second.scores.items() if points}
+    assert not kept
+
+
 RULE = {
     "x = 1": 3,
     "print('words')": 3,

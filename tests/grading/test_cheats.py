@@ -52,8 +52,9 @@ def two_rows():
 def five_rows():
     for _ in range(2):
         x = torch.randn(5, 7, generator=probe.generator("centre"), dtype=torch.float64)
+        found = centre(x)
         hidden_expectation = x - x.mean(-1, keepdim=True)
-        probe.close(centre(x), hidden_expectation)
+        probe.close(found, hidden_expectation)
 
 
 ### END HIDDEN TESTS""",
@@ -659,6 +660,12 @@ cheat(
     return y - y.mean(-1, keepdim=True)""",
 )
 
+cheat(
+    "writes_what_is_then_expected",
+    centre="""def centre(x):
+    return x - x.mean(-1, keepdim=True) if x.shape == (2, 3) else x.zero_()""",
+)
+
 # --- the line to the tests, taken over
 
 LINE = """import gc, json, os, struct, threading, time
@@ -707,6 +714,12 @@ forged(
     f"""blobs.append(bytes(48))
     tree = {ZEROS}
     return {{"names": {{"centre": tree}}, "result": tree, "changed": [[1, 48]]}}""",
+)
+forged(
+    "names_an_odd_dtype",
+    """comma = {"array": [",", [1], 8]}
+    blobs.append(bytes(8))
+    return {"names": {name: comma for name in header.get("names", [])}, "result": comma}""",
 )
 forged(
     "claims_a_huge_shape",

@@ -178,6 +178,8 @@ def test_unchanged_returns_the_result_and_names_the_argument():
     assert probe.unchanged(lambda a, b, n: n, x, y, 5) == 5
     with pytest.raises(AssertionError, match="argument 2 of the call was changed in place"):
         probe.unchanged(lambda a, b: b.add_(a), x, y)
+    with pytest.raises(AssertionError, match="argument 1 of the call was changed in place"):
+        probe.unchanged(lambda pairs: pairs[0][1].add_(1), [(x, y)])
 
 
 def test_gradients_by_hand():

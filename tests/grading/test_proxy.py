@@ -1,4 +1,4 @@
-"""The line between tests and answer: late frames, requests left in the middle, old functions."""
+"""The line between tests and answer: late frames, odd replies, requests left in the middle."""
 
 import contextlib
 import json
@@ -7,10 +7,13 @@ import threading
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from grading.runner.job import Ended, Limits, Stopped
-from grading.runner.protocol import HEAD, Disconnected, Incoming, Timeout, receive, send
-from grading.runner.proxy import Proxy, Session
+from grading.runner import judge
+from grading.runner.job import Ended, Job, Limits, Stopped
+from grading.runner.protocol import HEAD, Body, Disconnected, Incoming, Timeout, receive, send
+from grading.runner.proxy import Proxy, Session, SplitProbe
 
 
 def frame(header: dict, body: bytes = b"") -> bytes:
@@ -145,7 +148,7 @@ def test_sending_gives_up_at_its_deadline(line):
         send(one, {}, [bytes(10**7)], time.monotonic() + 0.05)
 
 
-def test_functions_of_a_test_are_out_of_reach_in_later_cells(session):
+def test_a_function_of_a_test_ends_with_the_call_that_it_was_passed_to(session):
     called = []
 
     def play(line, box):
@@ -164,7 +167,105 @@ def test_functions_of_a_test_are_out_of_reach_in_later_cells(session):
     tests = session(play, 5.0)
     function = Proxy(tests, {"name": "f"}, "f")
     assert json.loads(function(lambda: called.append(1) or 7)) == {"result": 7}
-    tests.begin(5.0)  # the next cell
-    reply = json.loads(function(lambda: called.append(2)))
-    assert "during that test only" in reply["raised"]["message"]
+    reply = json.loads(function(lambda: called.append(2)))  # the next call of the same test
+    assert "during the call that it was passed to" in reply["raised"]["message"]
     assert called == [1]
+
+
+# --- whatever the learner's process says
+
+WORDS = st.sampled_from(
+    """result names changed raised printed outputs callback arguments type kinds message own place
+    reference handle back callable list tuple dict tensor array output_type text data evalue
+    traceback ename stream error display_data image/png SystemExit KeyError ExceptionGroup
+    StopIteration UnicodeDecodeError float64 , f""".split()
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(),
+    lambda part: st.lists(part, max_size=4) | st.dictionaries(WORDS, part, max_size=4),
+    max_leaves=12,
+)
+RAISED = st.fixed_dictionaries(
+    {"type": JSON, "kinds": st.lists(WORDS) | JSON, "message": JSON, "own": JSON, "place": JSON}
+)
+REPLIES = st.dictionaries(WORDS, JSON, max_size=4) | st.builds(
+    lambda raised, changed: {"raised": raised, "changed": changed}, RAISED, JSON
+)
+OUTPUTS = st.lists(
+    st.fixed_dictionaries(
+        {"output_type": st.sampled_from(["stream", "error", "display_data", "execute_result"])},
+        optional=dict.fromkeys(("text", "data", "ename", "evalue", "traceback"), JSON),
+    )
+)
+COMMA = {"array": [",", [1], 8]}
+
+
+class Nobody:
+    """A sandbox in which nothing runs."""
+
+    connection = None
+
+    def end(self):
+        return ""
+
+
+def test_a_test():
+    """Stands for a test of an exercise."""
+
+
+@given(REPLIES, st.binary(max_size=16))
+@example({"result": COMMA}, bytes(8))
+@example({"result": 1, "changed": {"0": 1}}, b"")
+@example({"raised": dict(type="", kinds=["StopIteration"], message="", own=0, place=0)}, b"")
+@example({"result": 1, "changed": [[1, 48]]}, b"")
+def test_any_reply_is_a_result_or_an_exception_that_can_be_shown(reply, data):
+    tests, problem = Session(Nobody, Limits()), None
+    try:
+        tests._read(reply, Body(memoryview(data)))
+    except Exception as found:
+        problem = found
+    if problem is not None:
+        assert hasattr(problem, "shown") or "cannot be looked at" in str(problem)
+        assert SplitProbe()._said(problem, test_a_test)
+        assert not isinstance(problem, StopIteration)  # a loop of the test would end in silence
+
+
+@given(st.fixed_dictionaries({"callback": JSON | st.just(0)}, optional={"arguments": JSON}))
+@example({"callback": 0, "arguments": {"tuple": [{"tuple": [COMMA]}, {"dict": []}]}})
+def test_any_call_of_a_tests_function_has_an_answer(header):
+    tests = Session(Nobody, Limits())
+    tests.callbacks[0] = lambda *args, **options: len(args)
+    answer, _ = tests._called(header, Body(memoryview(b"")))
+    assert json.dumps(answer)
+    assert answer.keys() <= {"result", "raised"}
+
+
+@given(JSON, st.binary(max_size=16))
+@example({"f": COMMA}, bytes(8))
+@example({"f": {"reference": {"handle": -1, "type": "object"}}}, b"")
+def test_any_names_are_the_learners_or_an_error_of_the_cell(names, data):
+    run = judge._Run(Job((), ("f", "g")), Nobody)
+    run.session.request = lambda what: ({"names": names}, Body(memoryview(data)))
+    outputs = run._refresh()
+    assert [output["ename"] for output in outputs] in ([], ["RuntimeError"])
+    assert run.space.keys() <= {"f", "g", "__name__", "__builtins__"}
+
+
+@given(OUTPUTS | JSON)
+@example([{"output_type": "stream", "text": "\ud800"}])
+def test_any_outputs_of_a_cell_become_outputs(outputs):
+    for output in judge._clean(outputs):
+        assert json.dumps(output)
+        assert output["output_type"] in ("stream", "error", "display_data")
+
+
+def test_the_deepest_lists_that_can_be_read_are_an_error_and_no_more():
+    deep = json.loads("[" * 900 + "]" * 900)
+    tests, nothing = Session(Nobody, Limits()), Body(memoryview(b""))
+    raised = dict.fromkeys(("type", "kinds", "message", "own", "place"), deep)
+    with pytest.raises(RuntimeError, match=r"^\[\["):
+        tests._read({"raised": raised}, nothing)
+    with pytest.raises(TypeError, match="cannot be looked at"):
+        tests._read({"result": deep}, nothing)
+    error = {"output_type": "error", "ename": deep, "evalue": deep, "traceback": [deep]}
+    assert judge._clean([error, deep]) == []
