@@ -68,9 +68,9 @@ def test_a_site_whose_links_answer(address, site, capsys):
 @pytest.mark.parametrize("status", [404, 410])
 def test_a_dead_link_is_named_with_its_page(address, site, capsys, status):
     assert links.main(site(f"{address}/200", f"{address}/{status}")) == 1
-    said = capsys.readouterr().out
-    assert f"1 dead\n  {address}/{status} ({status}), on index.html\n" in said
-    assert "1 of 2 answer" in said
+    output = capsys.readouterr().out
+    assert f"1 dead\n  {address}/{status} ({status}), on index.html\n" in output
+    assert "1 of 2 answer" in output
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
@@ -92,9 +92,9 @@ def test_one_that_takes_too_long_is_not_waited_for(address):
 
 def test_without_a_network_it_says_so(site, capsys):
     assert links.main(site("http://127.0.0.1:1/", "http://127.0.0.1:1/x")) == 0
-    said = capsys.readouterr().out
-    assert "NO NETWORK: none of 2 addresses could be reached" in said
-    assert "dead" not in said
+    output = capsys.readouterr().out
+    assert "NO NETWORK: none of 2 addresses could be reached" in output
+    assert "dead" not in output
 
 
 def test_without_a_book_it_says_what_to_do(tmp_path, capsys):
