@@ -94,15 +94,6 @@ def test_greedy_is_the_likeliest_token_of_the_plain_forward(end_token, use_cache
         assert row == expected[: len(row)]
 
 
-def test_left_padded_prompts_equal_their_rows_alone():
-    model = make_lm().double()
-    prompt = torch.tensor([[1, 2, 3, 4], [0, 0, 6, 5]])
-    mask = torch.tensor([[True] * 4, [False, False, True, True]])
-    new = generate(model, prompt, 6, prompt_mask=mask)
-    assert torch.equal(new[:1], generate(model, prompt[:1], 6))
-    assert torch.equal(new[1:], generate(model, prompt[1:, 2:], 6))
-
-
 # --- drawing
 
 

@@ -45,13 +45,8 @@ def long_half(stage: Stage) -> Stage:
     return replace(stage, commands=commands)
 
 
-ELSEWHERE = (
-    "answers",
-    "browser",
-    "course",
-    "grading",
-    "house",
-)  # folders with a stage of their own
+# folders with a stage of their own
+ELSEWHERE = ("answers", "browser", "course", "grading", "house")
 STAGES = {
     "lint": Stage(
         "style, spelling, and what a tracked file may not contain",

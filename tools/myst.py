@@ -17,16 +17,9 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.myst_blocks import myst_block_plugin
 from mdit_py_plugins.myst_role import myst_role_plugin
 
-PARSER = MarkdownIt("commonmark").enable("table")
-for plugin in (
-    amsmath_plugin,
-    colon_fence_plugin,
-    dollarmath_plugin,
-    myst_block_plugin,
-    myst_role_plugin,
-):
-    PARSER.use(plugin)
-VERBATIM = ("math", "code")  # directives that begin so hold something else than Markdown
+PARSER = MarkdownIt("commonmark").enable("table").use(amsmath_plugin).use(colon_fence_plugin)
+PARSER.use(dollarmath_plugin).use(myst_block_plugin).use(myst_role_plugin)
+VERBATIM = ("math", "code")  # prefixes of directives whose content is not Markdown
 DIRECTIVE = re.compile(r"\{([\w:-]+)\}\s*(.*)")
 OPTION = re.compile(r":([\w-]+):\s*(.*)")
 
@@ -59,7 +52,7 @@ def blocks(text: str) -> list[Token]:
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The tokens of a text and of all directives in it, in order; there ``map`` means nothing."""
+    """The tokens of a text and of all directives in it, in order; ``map`` is of no use here."""
     for token in blocks(text):
         yield token
         inner = directive(token)

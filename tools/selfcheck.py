@@ -25,7 +25,7 @@ from nbformat import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution
 
 from grading import notebook
-from tools import start
+from tools import myst, start
 
 SECONDS = 60  # for one cell; the first one imports torch
 PATIENCE = 5  # seconds between asking a cell to stop and ending its kernel
@@ -83,8 +83,8 @@ def tasks(release: NotebookNode) -> list[Task]:
     sections = [Task("The exercise")]
     for cell in release.cells:
         if cell.cell_type == "markdown":
-            for heading in re.findall(r"^## +(.+?) *$", cell.source, re.MULTILINE):
-                sections.append(Task(heading))
+            headings = myst.headings(cell.source)
+            sections += [Task(title) for level, title in headings if level == 2]
         elif is_grade(cell):
             sections[-1].tests.append(cell.metadata.nbgrader.grade_id)
         elif is_solution(cell):

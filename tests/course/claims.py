@@ -52,14 +52,14 @@ class Chapter:
     @cached_property
     def labels(self) -> list[Label]:
         """Everything that has a label: equations, theorems, figures, targets."""
-        found = []
+        labels = []
         for cell in self.notebook.cells:
             if cell.cell_type == "markdown":
-                found += [Label(*each, cell.id) for each in myst.labels(cell.source)]
+                labels += [Label(*each, cell.id) for each in myst.labels(cell.source)]
             figure = cell.metadata.get("mystnb", {}).get("figure", {})
             if figure.get("name"):
-                found.append(Label(figure["name"], "figure", cell.id))
-        return found
+                labels.append(Label(figure["name"], "figure", cell.id))
+        return labels
 
     @cached_property
     def listed(self) -> list[str]:
@@ -74,11 +74,11 @@ class Chapter:
     @cached_property
     def checks(self) -> dict[str, list[str]]:
         """For each label that is checked, the ids of the cells that check it."""
-        found: dict[str, list[str]] = {}
+        cells_by_label: dict[str, list[str]] = {}
         for cell in self.notebook.cells:
             for label in cell.metadata.get("checks", []):
-                found.setdefault(label, []).append(cell.id)
-        return found
+                cells_by_label.setdefault(label, []).append(cell.id)
+        return cells_by_label
 
 
 def read(path: Path) -> Chapter:
@@ -113,48 +113,52 @@ def problems(
         pages: by name, the labels of further pages.
     """
     chapters = list(chapters)
-    found = [problem for chapter in chapters for problem in chapter_problems(chapter)]
+    messages = [problem for chapter in chapters for problem in chapter_problems(chapter)]
 
     for chapter in chapters:
         wanted = required.get(chapter.slug, frozenset())
         for name in sorted(wanted - chapter.claims):
-            found.append(
+            messages.append(
                 f"{chapter.slug}: the claim {name} has disappeared, its perturbation has not"
             )
         for name in sorted(chapter.claims - wanted):
-            found.append(f"{chapter.slug}: the claim {name} has no perturbation")
+            messages.append(f"{chapter.slug}: the claim {name} has no perturbation")
     for slug in sorted(set(required) - {chapter.slug for chapter in chapters}):
-        found.append(f"{slug}: the chapter has disappeared, its perturbations have not")
+        messages.append(f"{slug}: the chapter has disappeared, its perturbations have not")
 
     everywhere = [(chapter.slug, label) for chapter in chapters for label in chapter.labels]
     everywhere += [(page, label) for page, labels in (pages or {}).items() for label in labels]
     count = Counter(label.name for _, label in everywhere)
     for name in sorted(name for name, times in count.items() if times > 1):
         places = [f"{slug} (cell {label.cell})" for slug, label in everywhere if label.name == name]
-        found.append(
+        messages.append(
             f"{places[0].split()[0]}: the label {name} is given twice: {', '.join(places)}"
         )
-    return found
+    return messages
 
 
 def chapter_problems(chapter: Chapter) -> list[str]:
     """What is wrong inside one chapter."""
-    slug, found = chapter.slug, []
+    slug, messages = chapter.slug, []
     equations = {label.name for label in chapter.labels if label.kind == "math"}
     for name in chapter.listed:
         if name not in equations:
-            found.append(f"{slug}: the metadata claims {name}, which labels no equation")
+            messages.append(f"{slug}: the metadata claims {name}, which labels no equation")
     for name, times in Counter(chapter.listed).items():
         if times > 1:
-            found.append(f"{slug}: the metadata claims {name} {times} times")
+            messages.append(f"{slug}: the metadata claims {name} {times} times")
     for directive in myst.directives(chapter.text):
         if directive.name in CLAIMING and not directive.options.get("label"):
-            found.append(f"{slug}: a {directive.name} has no label, so that nothing can check it")
+            messages.append(
+                f"{slug}: a {directive.name} has no label, so that nothing can check it"
+            )
     for name in sorted(chapter.claims - set(chapter.checks)):
-        found.append(f"{slug}: the claim {name} has no check")
+        messages.append(f"{slug}: the claim {name} has no check")
     for name, cells in sorted(chapter.checks.items()):
         if name not in chapter.claims:
-            found.append(f"{slug}: cell {', '.join(cells)} checks {name}, which is no claim")
+            messages.append(f"{slug}: cell {', '.join(cells)} checks {name}, which is no claim")
         if len(cells) > 1:
-            found.append(f"{slug}: the claim {name} is checked twice, by cells {', '.join(cells)}")
-    return found
+            messages.append(
+                f"{slug}: the claim {name} is checked twice, by cells {', '.join(cells)}"
+            )
+    return messages

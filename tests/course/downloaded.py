@@ -37,9 +37,9 @@ OFFLINE = ("bwrap", "--dev-bind", "/", "/", "--unshare-net")  # a namespace with
 def step(notebook: nbformat.NotebookNode) -> str | None:
     """The wheel that a notebook asks pip to install, ``None`` if it asks for none."""
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    found = set(re.findall(r"python -m pip install (\S+\.whl)`", text))
-    assert len(found) < 2, found
-    return found.pop() if found else None
+    wheels = set(re.findall(r"python -m pip install (\S+\.whl)`", text))
+    assert len(wheels) < 2, wheels
+    return wheels.pop() if wheels else None
 
 
 def run_downloaded(notebook: Path, wheel: Path, folder: Path) -> dict[str, Path]:
@@ -69,9 +69,9 @@ def run_downloaded(notebook: Path, wheel: Path, folder: Path) -> dict[str, Path]
         _run([*pip, "--target", str(installed), asked], folder, {})
     offline = OFFLINE if shutil.which(OFFLINE[0]) else ()
     command = [*offline, sys.executable, "-c", RUN, notebook.name, WHERE]
-    said = _run(command, folder, {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"})
-    found = json.loads(said.strip().splitlines()[-1])
-    return {name: Path(place) for name, place in found.items() if place}
+    output = _run(command, folder, {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"})
+    places = json.loads(output.strip().splitlines()[-1])
+    return {name: Path(place) for name, place in places.items() if place}
 
 
 def _run(command: list[str], folder: Path, more: dict[str, str]) -> str:

@@ -117,7 +117,7 @@ def outcomes(
         claim: whose check cell the perturbation's replacement is for.
         only: the ids of the check cells to run; all of them when not given.
     """
-    found: dict[str, BaseException | None] = {}
+    errors: dict[str, BaseException | None] = {}
     with undone_later(), patched(perturbation):
         base = {"__name__": "chapter", "display": lambda *objects, **options: None}
         for cell in set_up_cells(chapter):
@@ -129,18 +129,18 @@ def outcomes(
                 source = perturbed_source(source, perturbation, cell)
             try:
                 run(source, dict(base), f"{chapter.slug}:{cell}")
-                found[cell] = None
+                errors[cell] = None
             except Exception as error:
-                found[cell] = error
-    return found
+                errors[cell] = error
+    return errors
 
 
 def undisturbed(chapter: Chapter) -> dict[str, BaseException | None]:
     """The outcomes when nothing is broken, computed once for each chapter."""
-    kept = vars(chapter)
-    if "undisturbed" not in kept:
-        kept["undisturbed"] = outcomes(chapter)
-    return kept["undisturbed"]
+    attributes = vars(chapter)
+    if "undisturbed" not in attributes:
+        attributes["undisturbed"] = outcomes(chapter)
+    return attributes["undisturbed"]
 
 
 def verdict(chapter: Chapter, claim: str, perturbation: Perturbation) -> list[str]:
@@ -151,18 +151,18 @@ def verdict(chapter: Chapter, claim: str, perturbation: Perturbation) -> list[st
     """
     own = set(chapter.checks[claim])
     if perturbation.replace:
-        found = undisturbed(chapter) | outcomes(chapter, perturbation, claim, only=own)
+        errors = undisturbed(chapter) | outcomes(chapter, perturbation, claim, only=own)
     else:
-        found = outcomes(chapter, perturbation, claim)
+        errors = outcomes(chapter, perturbation, claim)
     wrong = []
-    for cell, error in found.items():
-        said = f"{chapter.slug}, {claim}, under {perturbation.name!r}: cell {cell}"
+    for cell, error in errors.items():
+        place = f"{chapter.slug}, {claim}, under {perturbation.name!r}: cell {cell}"
         if cell in own and error is None:
-            wrong.append(f"{said} passes, it has to fail")
+            wrong.append(f"{place} passes, it has to fail")
         elif cell in own and not isinstance(error, AssertionError):
-            wrong.append(f"{said} stops with {error!r}, it has to fail by an assertion")
+            wrong.append(f"{place} stops with {error!r}, it has to fail by an assertion")
         elif cell not in own and error is not None:
-            wrong.append(f"{said} fails too ({error!r}), only the check of {claim} may")
+            wrong.append(f"{place} fails too ({error!r}), only the check of {claim} may")
     return wrong
 
 

@@ -126,8 +126,8 @@ def package(tmp_path):
     ],
 )
 def test_closure_follows_imports(package, source, expected):
-    found = imports.closure(source, package)
-    assert {str(path.relative_to(package))[: -len(".py")] for path in found} == set(
+    files = imports.closure(source, package)
+    assert {str(path.relative_to(package))[: -len(".py")] for path in files} == set(
         expected.split()
     )
 
@@ -188,25 +188,25 @@ def test_key_tells_whether_an_optional_package_is_installed(tiny, monkeypatch):
     (name,) = book.OPTIONAL
     tiny.write("lib/base.py", f"VALUE = 'first'  # {name}\n")  # chapter one reaches it
     keys = {"one": [], "two": []}
-    for found in (None, "0.1.0", "0.2.0"):
-        monkeypatch.setattr(book, "version", lambda _, found=found: installed(found))
+    for version in (None, "0.1.0", "0.2.0"):
+        monkeypatch.setattr(book, "version", lambda _, version=version: installed(version))
         for chapter, seen in keys.items():
             seen.append(key(tiny, chapter))
     assert len(set(keys["one"])) == 3
     assert len(set(keys["two"])) == 1
 
 
-def installed(found):
-    if found is None:
+def installed(version):
+    if version is None:
         raise book.PackageNotFoundError
-    return found
+    return version
 
 
 def test_installing_an_optional_package_runs_what_names_it_again(tiny, monkeypatch):
     (name,) = book.OPTIONAL
     tiny.chapter("two", f"print('{name}')")
-    for found, ran in ((None, {"one": 1, "two": 1}), (None, {}), ("0.1.0", {"two": 1})):
-        monkeypatch.setattr(book, "version", lambda _, found=found: installed(found))
+    for version, ran in ((None, {"one": 1, "two": 1}), (None, {}), ("0.1.0", {"two": 1})):
+        monkeypatch.setattr(book, "version", lambda _, version=version: installed(version))
         assert book.execute_chapters(tiny.root, 60)
         assert tiny.ran() == ran
 
@@ -282,12 +282,12 @@ def test_a_failure_is_named_and_fails_every_time(tiny, capfd):
     tiny.chapter("two", "x = 1", "def f():\n    return 1 / 0", "f()", "print('never')")
     for _ in range(2):
         assert not book.execute_chapters(tiny.root, 60)
-        said = capfd.readouterr()
-        assert 'two.ipynb, cell "cell-2" (code cell 3 of 4)' in said.err
-        assert "ZeroDivisionError" in said.err
-        assert "return 1 / 0" in said.err
-        assert "\x1b" not in said.err
-        assert "FAILED: two.ipynb" in said.out
+        output = capfd.readouterr()
+        assert 'two.ipynb, cell "cell-2" (code cell 3 of 4)' in output.err
+        assert "ZeroDivisionError" in output.err
+        assert "return 1 / 0" in output.err
+        assert "\x1b" not in output.err
+        assert "FAILED: two.ipynb" in output.out
         assert tiny.ran()["two"] == 1
     tiny.chapter("two", "x = 1", "def f():\n    return 1 / 2", "f()")
     assert book.execute_chapters(tiny.root, 60)
@@ -314,18 +314,18 @@ def test_a_chapter_that_takes_too_long_is_stopped(tiny, capfd):
     start = time.monotonic()
     assert not book.execute_chapters(tiny.root, 4)
     assert time.monotonic() - start < 30
-    said = capfd.readouterr().err
-    assert 'two.ipynb, cell "cell-1" (code cell 2 of 2)' in said
-    assert "longer than the 4 s" in said
+    output = capfd.readouterr().err
+    assert 'two.ipynb, cell "cell-1" (code cell 2 of 2)' in output
+    assert "longer than the 4 s" in output
     assert not alive(int((tiny.root / "pid").read_text()))
 
 
 def test_a_kernel_that_dies_is_a_failure(tiny, capfd):
     tiny.chapter("two", "x = 1", "import os; os._exit(3)")
     assert not book.execute_chapters(tiny.root, 60)
-    said = capfd.readouterr().err
-    assert 'two.ipynb, cell "cell-1"' in said
-    assert "the kernel died" in said
+    output = capfd.readouterr().err
+    assert 'two.ipynb, cell "cell-1"' in output
+    assert "the kernel died" in output
 
 
 # --- building
@@ -338,10 +338,10 @@ def test_new_outputs_reach_a_page_whose_source_did_not_change(tiny, capfd):
     capfd.readouterr()
     assert book.main(["--root", str(tiny.root)]) == 0
     assert "value second" in tiny.page("one")
-    said = capfd.readouterr().out
-    assert "build: the pages that changed" in said
-    assert "reading sources... [100%] book/one" in said
-    assert "book/two" not in said
+    output = capfd.readouterr().out
+    assert "build: the pages that changed" in output
+    assert "reading sources... [100%] book/one" in output
+    assert "book/two" not in output
     # And once more, when nothing changed: Sphinx is not even started, unless a page is gone.
     page = tiny.root / "_build" / "html" / "book" / "two.html"
     for text, there in (("build: nothing changed", True), ("build: all pages", False)):

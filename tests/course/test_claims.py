@@ -33,7 +33,7 @@ def chapter(*markdown, checks=("eq-one", "thm-one"), claims=("eq-one",), slug="0
     return Chapter(slug, new_notebook(cells=cells, metadata={"claims": list(claims)}))
 
 
-def said(*broken, required=None, pages=None):
+def problems_of(*broken, required=None, pages=None):
     """The problems of these chapters, whose required claims are their claims unless given."""
     if required is None:
         required = {each.slug: each.claims for each in broken}
@@ -47,7 +47,7 @@ def test_book():
 
 
 def test_sound_chapter_has_no_problem():
-    assert said(chapter(EQUATION, THEOREM)) == []
+    assert problems_of(chapter(EQUATION, THEOREM)) == []
 
 
 def test_claims_are_theorems_and_listed_equations():
@@ -91,11 +91,11 @@ UNLABELLED = "```{prf:theorem} A title\nThen $a = b$.\n```"
     ],
 )
 def test_claims_and_checks_that_differ(texts, changes, problem):
-    assert said(chapter(*texts, **changes)) == [f"01-broken: {problem}"]
+    assert problems_of(chapter(*texts, **changes)) == [f"01-broken: {problem}"]
 
 
 def test_label_given_twice_in_one_chapter():
-    assert said(chapter(EQUATION, THEOREM, EQUATION)) == [
+    assert problems_of(chapter(EQUATION, THEOREM, EQUATION)) == [
         "01-broken: the label eq-one is given twice: "
         "01-broken (cell text-0), 01-broken (cell text-2)"
     ]
@@ -104,7 +104,7 @@ def test_label_given_twice_in_one_chapter():
 def test_label_given_twice_in_the_book():
     first = chapter(EQUATION, THEOREM)
     second = chapter(EQUATION, checks=["eq-one"], slug="02-other")
-    assert said(first, second) == [
+    assert problems_of(first, second) == [
         "01-broken: the label eq-one is given twice: "
         "01-broken (cell text-0), 02-other (cell text-0)"
     ]
@@ -114,7 +114,7 @@ def test_label_given_twice_by_a_page_and_by_a_figure():
     pages = {"notation": [Label("thm-one", "target", "page")]}
     broken = chapter(EQUATION, THEOREM)
     broken.notebook.cells[2].metadata["mystnb"] = {"figure": {"name": "eq-one"}}
-    assert said(broken, pages=pages) == [
+    assert problems_of(broken, pages=pages) == [
         "01-broken: the label eq-one is given twice: "
         "01-broken (cell text-0), 01-broken (cell check-0)",
         "01-broken: the label thm-one is given twice: "
@@ -137,7 +137,7 @@ def test_label_given_twice_by_a_page_and_by_a_figure():
     ],
 )
 def test_claims_and_perturbations_that_differ(required, problem):
-    assert said(chapter(*BOTH), required=required) == [problem]
+    assert problems_of(chapter(*BOTH), required=required) == [problem]
 
 
 @pytest.mark.parametrize(

@@ -32,22 +32,22 @@ NUMBERED = [chapter for chapter in ALL if re.match(r"\d\d-", chapter.slug)]
 
 def storage_problems(chapter: Chapter) -> list[str]:
     """What is wrong with how the notebook is stored."""
-    slug, notebook, found = chapter.slug, chapter.notebook, []
+    slug, notebook, messages = chapter.slug, chapter.notebook, []
     if (notebook.nbformat, notebook.nbformat_minor) != (4, 5):
-        found.append(f"{slug}: nbformat {notebook.nbformat}.{notebook.nbformat_minor}, not 4.5")
+        messages.append(f"{slug}: nbformat {notebook.nbformat}.{notebook.nbformat_minor}, not 4.5")
     kernel = notebook.metadata.get("kernelspec", {}).get("name")
     if kernel != "python3":
-        found.append(f"{slug}: kernelspec {kernel}, not python3")
+        messages.append(f"{slug}: kernelspec {kernel}, not python3")
     ids = [cell.id for cell in notebook.cells]
     for name in sorted(set(ids)):
         if ids.count(name) > 1:
-            found.append(f"{slug}: cell id {name} is given twice")
+            messages.append(f"{slug}: cell id {name} is given twice")
         if not SLUG.fullmatch(name) or len(name) > 40 or re.fullmatch(r"[0-9a-f]{8}", name):
-            found.append(f"{slug}: cell id {name} is no short slug")
+            messages.append(f"{slug}: cell id {name} is no short slug")
     for cell in notebook.cells:
         if cell.cell_type == "code" and (cell.outputs or cell.execution_count is not None):
-            found.append(f"{slug}: cell {cell.id} is stored with outputs or an execution count")
-    return found
+            messages.append(f"{slug}: cell {cell.id} is stored with outputs or an execution count")
+    return messages
 
 
 def template_problems(chapter: Chapter, exercises: Path = EXERCISES) -> list[str]:
@@ -56,30 +56,30 @@ def template_problems(chapter: Chapter, exercises: Path = EXERCISES) -> list[str
     The exercise has to be named as soon as it stands in the folder ``exercises``, and the command
     that opens a copy of it: whoever opens the file itself writes where updates of the course do.
     """
-    slug, found = chapter.slug, []
+    slug, messages = chapter.slug, []
     code = [cell for cell in chapter.notebook.cells if cell.cell_type == "code"]
     text, headings = chapter.text, myst.headings(chapter.text)
     if [level for level, _ in headings].count(1) != 1 or not text.startswith("# "):
-        found.append(f"{slug}: one heading of the first level is needed, at the top")
+        messages.append(f"{slug}: one heading of the first level is needed, at the top")
     for section in SECTIONS:
         if section == "Exercise" and slug in WITHOUT_EXERCISE:
             continue
         if section not in [title for _, title in headings]:
-            found.append(f"{slug}: the section {section!r} is missing")
+            messages.append(f"{slug}: the section {section!r} is missing")
     notebook = f"{slug}/{slug}.ipynb"
     if (exercises / notebook).is_file() and f"exercises/{notebook}" not in text:
-        found.append(f"{slug}: the exercise exercises/{notebook} is not named")
+        messages.append(f"{slug}: the exercise exercises/{notebook} is not named")
     if (exercises / notebook).is_file() and f"`make lab EXERCISE={slug}`" not in text:
-        found.append(f"{slug}: `make lab EXERCISE={slug}` is not named: it copies and opens it")
+        messages.append(f"{slug}: `make lab EXERCISE={slug}` is not named: it copies and opens it")
     if "{cite" not in text:
-        found.append(f"{slug}: no work is cited")
+        messages.append(f"{slug}: no work is cited")
     if "Often said wrong" not in text:
-        found.append(f"{slug}: there is no box 'Often said wrong'")
+        messages.append(f"{slug}: there is no box 'Often said wrong'")
     if not code or "setup" not in code[0].metadata.get("tags", []):
-        found.append(f"{slug}: the first code cell is not tagged 'setup'")
+        messages.append(f"{slug}: the first code cell is not tagged 'setup'")
     if not any(PLAYS in cell.source for cell in code):
-        found.append(f"{slug}: there is no figure to play with")
-    return found + [problem for cell in code for problem in figure_problems(slug, cell)]
+        messages.append(f"{slug}: there is no figure to play with")
+    return messages + [problem for cell in code for problem in figure_problems(slug, cell)]
 
 
 def figure_problems(slug: str, cell) -> list[str]:
@@ -91,22 +91,22 @@ def figure_problems(slug: str, cell) -> list[str]:
     shown = cell.metadata.get("mystnb", {})
     if not DRAWS.search(cell.source):
         return [f"{slug}: cell {cell.id} describes a figure but draws none"] if shown else []
-    found = []
+    messages = []
     image, figure = shown.get("image", {}), shown.get("figure", {})
     if len(image.get("alt", "").split()) < 5:
-        found.append(
+        messages.append(
             f"{slug}: the figure of cell {cell.id} has no alt text that says what it shows"
         )
     if not figure.get("caption"):
-        found.append(f"{slug}: the figure of cell {cell.id} has no caption")
+        messages.append(f"{slug}: the figure of cell {cell.id} has no caption")
     if not figure.get("name", "").startswith("fig-"):
-        found.append(f"{slug}: the figure of cell {cell.id} has no name fig-...")
+        messages.append(f"{slug}: the figure of cell {cell.id} has no name fig-...")
     classes = image.get("classes", "")
     if not isinstance(classes, str):
-        found.append(f"{slug}: the classes of cell {cell.id} have to be one string")
+        messages.append(f"{slug}: the classes of cell {cell.id} have to be one string")
     elif COLOURS_MEAN.search(cell.source) and "no-invert" not in classes.split():
-        found.append(f"{slug}: the heat map of cell {cell.id} is not of class no-invert")
-    return found
+        messages.append(f"{slug}: the heat map of cell {cell.id} is not of class no-invert")
+    return messages
 
 
 @pytest.mark.parametrize("chapter", ALL, ids=lambda chapter: chapter.slug)
@@ -179,8 +179,8 @@ def test_good_chapter():
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_missing_section(section):
-    found = template_problems(broken(text=TEXT.replace(f"## {section}\n", "## Else\n")))
-    assert found == [f"01-good: the section {section!r} is missing"]
+    messages = template_problems(broken(text=TEXT.replace(f"## {section}\n", "## Else\n")))
+    assert messages == [f"01-good: the section {section!r} is missing"]
 
 
 def test_chapter_without_an_exercise():

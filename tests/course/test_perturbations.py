@@ -86,13 +86,13 @@ def test_replacement_and_patch_each_fail_their_own_check():
 def test_a_check_that_fails_by_itself_fails_every_perturbation():
     """Also under a replacement, which does not run the other cells again."""
     broken = small(a="assert one + one == 2", b="assert one == 2")
-    (said,) = verdict(broken, "a", Perturbation("1 + 1 = 3", replace=("== 2", "== 3")))
-    assert "cell cell-b fails too (AssertionError()), only the check of a may" in said
+    (message,) = verdict(broken, "a", Perturbation("1 + 1 = 3", replace=("== 2", "== 3")))
+    assert "cell cell-b fails too (AssertionError()), only the check of a may" in message
 
 
 def test_perturbation_that_changes_nothing():
-    (said,) = verdict(TWO, "a", Perturbation("nothing", replace=("== 2", "== 2.0")))
-    assert said == "00-small, a, under 'nothing': cell cell-a passes, it has to fail"
+    (message,) = verdict(TWO, "a", Perturbation("nothing", replace=("== 2", "== 2.0")))
+    assert message == "00-small, a, under 'nothing': cell cell-a passes, it has to fail"
 
 
 def test_perturbation_that_fails_another_check():
@@ -104,9 +104,9 @@ def test_perturbation_that_fails_another_check():
 
 
 def test_check_that_stops_without_an_assertion():
-    (said,) = verdict(TWO, "a", Perturbation("a slip", replace=("one + one", "one + two")))
-    assert "cell cell-a stops with NameError" in said
-    assert "it has to fail by an assertion" in said
+    (message,) = verdict(TWO, "a", Perturbation("a slip", replace=("one + one", "one + two")))
+    assert "cell cell-a stops with NameError" in message
+    assert "it has to fail by an assertion" in message
 
 
 @pytest.mark.parametrize(("old", "times"), [("three", 0), ("one", 2)])

@@ -63,67 +63,67 @@ def copy(tmp_path, monkeypatch):
     return start.mine(NAME)
 
 
-def blocks(said: str) -> dict[str, str]:
+def blocks(output: str) -> dict[str, str]:
     """What was said of each task, by its number."""
-    parts = re.split(r"^(?=  \w.* Task \d)", said.split("\n\n")[0], flags=re.MULTILINE)[1:]
+    parts = re.split(r"^(?=  \w.* Task \d)", output.split("\n\n")[0], flags=re.MULTILINE)[1:]
     return {part.split("Task ")[1].split(" ")[0]: " ".join(part.split()) for part in parts}
 
 
 def test_every_task_gets_its_word_and_one_bad_cell_costs_no_other(copy, capsys):
-    found = nbformat.read(copy, as_version=4)
-    for answer in found.cells:
+    notebook = nbformat.read(copy, as_version=4)
+    for answer in notebook.cells:
         if answer.id.startswith("a") and ANSWERS[int(answer.id[1:])]:
             answer.source = ANSWERS[int(answer.id[1:])]
-    found.cells.insert(1, new_code_cell("def helper(x):\n    return given * x", id="my-own"))
-    nbformat.write(found, copy)
+    notebook.cells.insert(1, new_code_cell("def helper(x):\n    return given * x", id="my-own"))
+    nbformat.write(notebook, copy)
     assert selfcheck.main([NAME, "--seconds", "2"]) == 1
-    said = capsys.readouterr().out
-    told = blocks(said)
-    assert told["1"] == "done Task 1 · Twice"
-    assert told["2"] == "not yet Task 2 · Twice Nothing filled in yet."
-    assert "fails Task 3" in told["3"]
-    assert "Your cell stops with SyntaxError: '(' was never closed" in told["3"]
-    assert "in line 2: return (2 * x" in told["3"]
-    assert "f4(3) should be 6, got 3" in told["4"]
-    assert "ran for 2 s and was stopped. Is there a loop without an end?" in told["5"]
-    assert "called by the test, ended Python" in told["6"]
-    assert "ran for 2 s and was stopped" in told["7"]
-    assert "Your cell stops with AttributeError" in told["8"]
-    assert "in line 2: f8 = helper.missing" in told["8"]
-    assert "NotImplementedError: later" in told["9"], "that is not the stub's"
-    assert "fails" in told["9"]
+    output = capsys.readouterr().out
+    verdicts = blocks(output)
+    assert verdicts["1"] == "done Task 1 · Twice"
+    assert verdicts["2"] == "not yet Task 2 · Twice Nothing filled in yet."
+    assert "fails Task 3" in verdicts["3"]
+    assert "Your cell stops with SyntaxError: '(' was never closed" in verdicts["3"]
+    assert "in line 2: return (2 * x" in verdicts["3"]
+    assert "f4(3) should be 6, got 3" in verdicts["4"]
+    assert "ran for 2 s and was stopped. Is there a loop without an end?" in verdicts["5"]
+    assert "called by the test, ended Python" in verdicts["6"]
+    assert "ran for 2 s and was stopped" in verdicts["7"]
+    assert "Your cell stops with AttributeError" in verdicts["8"]
+    assert "in line 2: f8 = helper.missing" in verdicts["8"]
+    assert "NotImplementedError: later" in verdicts["9"], "that is not the stub's"
+    assert "fails" in verdicts["9"]
     # After three kernels that had to be replaced, what came before is known again.
-    assert told["10"] == "done Task 10 · Twice"
-    assert "2 of 10 tasks done, 7 fails, 1 not yet." in said
-    assert "a picture" not in said
+    assert verdicts["10"] == "done Task 10 · Twice"
+    assert "2 of 10 tasks done, 7 fails, 1 not yet." in output
+    assert "a picture" not in output
 
 
 def solve(copy, **otherwise):
-    found = nbformat.read(copy, as_version=4)
-    for each in found.cells:
+    notebook = nbformat.read(copy, as_version=4)
+    for each in notebook.cells:
         if each.id.startswith("a"):
             each.source = f"def f{each.id[1:]}(x):\n    return 2 * x"
         each.source = otherwise.get(each.id, each.source)
-    found.cells = [each for each in found.cells if each.source is not None]
-    nbformat.write(found, copy)
+    notebook.cells = [each for each in notebook.cells if each.source is not None]
+    nbformat.write(notebook, copy)
 
 
 def test_a_full_notebook_is_done_and_the_exit_status_says_so(copy, capsys):
     solve(copy)
     assert selfcheck.main([]) == 0
-    said = capsys.readouterr().out
-    assert "10 of 10 tasks done." in said
-    assert "More run when it is graded" in said
-    assert "given cells" not in said
+    output = capsys.readouterr().out
+    assert "10 of 10 tasks done." in output
+    assert "More run when it is graded" in output
+    assert "given cells" not in output
 
 
 def test_changed_and_deleted_tests_are_put_back(copy, capsys):
     solve(copy, a1="def f1(x):\n    return 0", g1="assert True", a2="def f2(x): return 1", g2=None)
     assert selfcheck.main([NAME]) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert "f1(3) should be 6, got 0" in said
-    assert "f2(3) should be 6, got 1" in said
-    assert "The given cells g1, g2 are not as released in your notebook." in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "f1(3) should be 6, got 0" in output
+    assert "f2(3) should be 6, got 1" in output
+    assert "The given cells g1, g2 are not as released in your notebook." in output
 
 
 def test_a_copy_of_an_older_release_is_told_of_the_newer_one(copy, capsys):
@@ -132,9 +132,9 @@ def test_a_copy_of_an_older_release_is_told_of_the_newer_one(copy, capsys):
     newer.cells[3].source = "assert f1(4) == 9, 'new in this release'"
     nbformat.write(newer, start.EXERCISES / NAME / f"{NAME}.ipynb")
     assert selfcheck.main([NAME]) == 1
-    said = " ".join(capsys.readouterr().out.split())
-    assert "new in this release" in said
-    assert "given cells g1 are not as released in your notebook: there is a newer release" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "new in this release" in output
+    assert "given cells g1 are not as released in your notebook: there is a newer release" in output
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,11 @@ def test_a_broken_file_is_said_in_words(copy, capsys, content, reason):
     copy.write_bytes(content)
     assert selfcheck.main([NAME]) == 2
     captured = capsys.readouterr()
-    said = " ".join(captured.err.split())
-    assert f"work/{NAME}/{NAME}.ipynb cannot be checked." in said
-    assert reason in said
-    assert "Revert Notebook to Checkpoint" in said
-    assert "hand in" not in said
+    output = " ".join(captured.err.split())
+    assert f"work/{NAME}/{NAME}.ipynb cannot be checked." in output
+    assert reason in output
+    assert "Revert Notebook to Checkpoint" in output
+    assert "hand in" not in output
     assert copy.read_bytes() == content
 
 
@@ -183,9 +183,9 @@ def test_every_exercise_is_not_yet_when_blank_and_done_when_solved(
     monkeypatch.setattr(start, "WORK", tmp_path / "work")
     start.main([slug])
     assert selfcheck.main([slug]) == 1
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     count = len(selfcheck.tasks(nbformat.read(start.mine(slug), as_version=4)))
-    assert f"0 of {count} tasks done, {count} not yet." in said
+    assert f"0 of {count} tasks done, {count} not yet." in output
     start.mine(slug).write_bytes((exercises.SOLUTIONS / slug / f"{slug}.ipynb").read_bytes())
     assert selfcheck.main([slug]) == 0
     assert f"{count} of {count} tasks done." in capsys.readouterr().out

@@ -43,18 +43,18 @@ def texts(path) -> list[str]:
 
 def type_into(path, text: str) -> None:
     """Change a cell as JupyterLab would save it: with outputs, and the text as one string."""
-    found = start.read(path)
-    found["cells"][0]["source"] = text
-    found["cells"][0]["outputs"] = [{"name": "stdout", "output_type": "stream", "text": "out"}]
-    path.write_text(json.dumps(found))
+    notebook = start.read(path)
+    notebook["cells"][0]["source"] = text
+    notebook["cells"][0]["outputs"] = [{"name": "stdout", "output_type": "stream", "text": "out"}]
+    path.write_text(json.dumps(notebook))
 
 
 @pytest.mark.usefixtures("course")
 def test_the_first_start_copies_and_says_where(capsys):
     assert start.main([NAME]) == 0
-    said = capsys.readouterr().out
-    assert f"work/{NAME}/{NAME}.ipynb is yours now" in said
-    assert f"make check EXERCISE={NAME}" in said
+    output = capsys.readouterr().out
+    assert f"work/{NAME}/{NAME}.ipynb is yours now" in output
+    assert f"make check EXERCISE={NAME}" in output
     assert texts(start.mine(NAME)) == ["first release"]
     assert start.started() == [NAME]
     assert os.listdir(start.mine(NAME).parent) == [f"{NAME}.ipynb"]
@@ -66,9 +66,9 @@ def test_a_second_start_overwrites_nothing(course, capsys):
     before = start.mine(NAME).read_bytes()
     capsys.readouterr()
     assert start.main([NAME]) == 0
-    said = capsys.readouterr().out
-    assert f"work/{NAME}/{NAME}.ipynb was there already and was not overwritten" in said
-    assert "newer" not in said
+    output = capsys.readouterr().out
+    assert f"work/{NAME}/{NAME}.ipynb was there already and was not overwritten" in output
+    assert "newer" not in output
     course(f"exercises/{NAME}", NAME, "second release")
     assert start.main([NAME]) == 0
     assert "newer release of this exercise. To get it" in capsys.readouterr().out
@@ -137,8 +137,8 @@ def test_where_files_cannot_be_linked_nothing_is_overwritten_either(monkeypatch)
 @pytest.mark.parametrize("asked", ["03-nothing", "", "0"])
 def test_an_exercise_that_there_is_not_is_answered_with_those_there_are(asked, capsys):
     assert start.main([asked]) == 2
-    said = capsys.readouterr().err
-    assert f"  {NAME}\n  02-other\n" in said
+    output = capsys.readouterr().err
+    assert f"  {NAME}\n  02-other\n" in output
     assert not start.WORK.exists()
 
 

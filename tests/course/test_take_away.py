@@ -52,9 +52,9 @@ def test_chapters_ask_for_the_wheel_that_there_is():
 
 def test_a_downloaded_chapter_runs_in_an_empty_folder(wheel, tmp_path):
     """Chapter 12: without the trained weights it needs a record, which the wheel must bring."""
-    found = run_downloaded(ROOT / "book" / "12-pretrained.ipynb", wheel, tmp_path)
-    assert found["lib"] == tmp_path / "installed" / "lib" / "__init__.py"
-    assert all(path.is_relative_to(tmp_path) for path in found.values()), found
+    modules = run_downloaded(ROOT / "book" / "12-pretrained.ipynb", wheel, tmp_path)
+    assert modules["lib"] == tmp_path / "installed" / "lib" / "__init__.py"
+    assert all(path.is_relative_to(tmp_path) for path in modules.values()), modules
 
 
 # --- the exercises
@@ -146,8 +146,8 @@ def test_the_pdf_is_offered_while_the_pages_are_those_it_was_made_from(tmp_path)
 def test_make_builds_each_of_them():
     for name in ("zip", "pdf", "epub"):
         command = ["make", "--no-print-directory", "-n", name]
-        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
-        assert said.splitlines()[-1].endswith(f" tools.take_away {name}")
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+        assert done.splitlines()[-1].endswith(f" tools.take_away {name}")
     command = ["make", "--no-print-directory", "-n", "take-away"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert said.stdout.splitlines()[-1].endswith(" tools.take_away")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].endswith(" tools.take_away")

@@ -86,9 +86,9 @@ def test_its_makefile_lists_and_runs_the_learners_targets_alone(tree):
     wanted = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE)) & learner_tree.TARGETS
     assert listed == wanted
     for name in sorted(listed):
-        told = subprocess.run(["make", "-n", name], cwd=target, capture_output=True, text=True)
-        assert told.returncode == 0, told.stderr
-        for module in re.findall(r"tools\.(\w+)", told.stdout):
+        done = subprocess.run(["make", "-n", name], cwd=target, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        for module in re.findall(r"tools\.(\w+)", done.stdout):
             assert (target / "tools" / f"{module}.py").is_file(), (name, module)
     refused = subprocess.run(["make", "-n", "grade"], cwd=target, capture_output=True, text=True)
     assert refused.returncode == 2
@@ -138,12 +138,12 @@ def test_binder_is_left_with_no_hidden_test_and_no_solution(tmp_path):
 def _region(what: str) -> str:
     """The longest region of an assignment, as it stands in the notebook."""
     notebook = nbformat.read(ROOT / "solutions" / SLUG / f"{SLUG}.ipynb", as_version=4)
-    found = [
+    regions = [
         region
         for cell in notebook.cells
         for region in re.findall(rf"### BEGIN {what}\n(.*?)### END {what}", cell.source, re.DOTALL)
     ]
-    return max(found, key=len)
+    return max(regions, key=len)
 
 
 def _line() -> str:
@@ -202,9 +202,9 @@ def _pdf(folder: Path, text: str) -> None:
 def test_the_search_finds(tmp_path, put, what):
     given = {"one line": _line, "one-line solution": _short}.get(what, lambda: _region(what))()
     put(tmp_path, given)
-    found = leaks.search(tmp_path)
-    assert found
-    assert "one" in what or SLUG in {leak.assignment for leak in found}
+    hits = leaks.search(tmp_path)
+    assert hits
+    assert "one" in what or SLUG in {leak.assignment for leak in hits}
 
 
 def test_a_pdf_that_cannot_be_opened_is_not_passed_over(tmp_path, monkeypatch, capsys):
@@ -237,13 +237,13 @@ def test_every_solution_is_looked_for_unless_learners_have_its_lines():
     for path in sorted(ROOT.glob("solutions/*/*.ipynb")):
         for region in leaks._regions(path.stem, "SOLUTION"):
             checked += 1
-            found = any(
+            in_runs = any(
                 tuple(region[start : start + length]) in runs
                 for start in range(len(region))
                 for length in range(1, leaks.RUN + 1)
             )
             own = [line for line in region if len(line) >= leaks.SHORTEST and line not in known]
-            if own and not found:
+            if own and not in_runs:
                 forgotten.append((path.stem, region))
     assert checked > 40
     assert forgotten == []

@@ -68,9 +68,9 @@ def test_a_site_whose_links_answer(address, site, capsys):
 @pytest.mark.parametrize("status", [404, 410])
 def test_a_dead_link_is_named_with_its_page(address, site, capsys, status):
     assert links.main(site(f"{address}/200", f"{address}/{status}")) == 1
-    said = capsys.readouterr().out
-    assert f"1 dead\n  {address}/{status} ({status}), on index.html\n" in said
-    assert "1 of 2 answer" in said
+    output = capsys.readouterr().out
+    assert f"1 dead\n  {address}/{status} ({status}), on index.html\n" in output
+    assert "1 of 2 answer" in output
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
@@ -79,25 +79,22 @@ def test_a_refusal_is_no_verdict(address, site, capsys, status):
     assert f"1 unsure\n  {address}/{status}" in capsys.readouterr().out
 
 
-def test_one_that_cannot_be_reached_is_no_verdict(address, site, capsys):
-    assert links.main(site(f"{address}/200", "http://127.0.0.1:1/")) == 0
-    assert "1 not reached\n  http://127.0.0.1:1/ (" in capsys.readouterr().out
+@pytest.mark.parametrize(("path", "why"), [(None, ""), ("/odd", "nonsense")])
+def test_no_answer_or_no_http_is_no_verdict(address, site, capsys, path, why):
+    link = f"{address}{path}" if path else "http://127.0.0.1:1/"
+    assert links.main(site(f"{address}/200", link)) == 0
+    assert f"1 not reached\n  {link} ({why}" in capsys.readouterr().out
 
 
 def test_one_that_takes_too_long_is_not_waited_for(address):
     assert links.answer(f"{address}/slow", seconds=0.1) == "timed out"
 
 
-def test_one_that_does_not_speak_http_stops_nothing(address, site, capsys):
-    assert links.main(site(f"{address}/200", f"{address}/odd")) == 0
-    assert f"1 not reached\n  {address}/odd (nonsense" in capsys.readouterr().out
-
-
 def test_without_a_network_it_says_so(site, capsys):
     assert links.main(site("http://127.0.0.1:1/", "http://127.0.0.1:1/x")) == 0
-    said = capsys.readouterr().out
-    assert "NO NETWORK: none of 2 addresses could be reached" in said
-    assert "dead" not in said
+    output = capsys.readouterr().out
+    assert "NO NETWORK: none of 2 addresses could be reached" in output
+    assert "dead" not in output
 
 
 def test_without_a_book_it_says_what_to_do(tmp_path, capsys):

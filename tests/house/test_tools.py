@@ -140,8 +140,8 @@ def test_unknown_extras_are_refused(arguments):
 def imported(path: Path, package: str) -> set[Path]:
     """The modules of a package that a file imports, anywhere in it."""
     inside = ".".join(path.parent.relative_to(ROOT).parts)
-    found = imports.imported(path.read_text(encoding="utf-8"), ROOT / package, inside)
-    return {each for each in found if each.name != "__init__.py"}
+    files = imports.imported(path.read_text(encoding="utf-8"), ROOT / package, inside)
+    return {each for each in files if each.name != "__init__.py"}
 
 
 @pytest.mark.parametrize("package", ["tools", "grading", "benchmarks"])

@@ -54,7 +54,7 @@ def test_the_fixed_tree_is_there():
 
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_no_tracked_file_contains(what):
-    found = []
+    matches = []
     for path in tracked():
         name = path.relative_to(ROOT).as_posix()
         if name.startswith(VENDORED):
@@ -62,8 +62,8 @@ def test_no_tracked_file_contains(what):
         text = path.read_text(encoding="utf-8", errors="ignore")
         for number, line in enumerate(text.splitlines(), 1):
             if match := re.search(FORBIDDEN[what], line):
-                found.append(f"{name}:{number}: {match[0]}")
-    assert not found, f"{what}:\n" + "\n".join(found)
+                matches.append(f"{name}:{number}: {match[0]}")
+    assert not matches, f"{what}:\n" + "\n".join(matches)
 
 
 def test_no_tracked_file_is_large():
