@@ -30,7 +30,7 @@ from grading.runner import seccomp
 from grading.runner.job import Job, Verdict
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
-PR_CAPBSET_DROP = 24
+PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 24, 36
 JUDGE, LEARNER, CALL = b"judge\n", b"learn\n", b"calls\n"  # requests: words of one length
 COURSE = Path(__file__).resolve().parents[2]  # the folder that holds `grading`
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "CUDA_VISIBLE_DEVICES", "GRADING_DEBUG")
@@ -171,6 +171,9 @@ def main(path: str, module: str) -> None:
             if name in ("", str(COURSE)):
                 sys.path.remove(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
+    # Nor are learners' processes, whose parents end at once. Left to the machine's first process,
+    # which need not wait for them either, they would keep their sandbox from ending.
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Collecting would walk through all of torch: a quarter of a second for each fork.
     gc.collect()

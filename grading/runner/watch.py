@@ -26,7 +26,7 @@ TICK = 0.05  # seconds between two looks
 SPARE_SECONDS = 20  # that the judge may take beyond the time that it gives its tests
 TICKS = os.sysconf("SC_CLK_TCK")
 WEIGHT = 1.25  # one step of niceness: a process gets 1.25 times less of a processor
-START, END = b"start", b"end"  # what the judge may ask for
+START, END, GONE = b"start", b"end", b"gone"  # what the judge may ask for, or tell
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
 HELD = ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:")  # memory, in a process's `status`
 Learner = Callable[[dict, list[int]], tuple[int, int]]
@@ -64,10 +64,13 @@ class Sandbox:
 
     def end(self) -> str:
         """End everything, and say why it had ended, if that is known."""
+        gone = False
+        with contextlib.suppress(OSError):
+            gone = self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
         self.connection.close()
         os.close(self._process)
         os.close(self._delays)
-        self._line.send(END)
+        self._line.send(GONE if gone else END)
         return self._line.recv(1000).decode().strip()
 
 
@@ -250,15 +253,18 @@ class Watched:
                 own = os.getpriority(os.PRIO_PROCESS, 0)
                 os.setpriority(os.PRIO_PGRP, self._pid, min(19, own + nice))
 
-    def end(self) -> str:
+    def end(self, *, gone: bool) -> str:
         """End everything, and say why it had ended, if that is known.
+
+        Args:
+            gone: whether the learner's process had closed its connection before.
 
         Raises:
             NoVerdict: if it was ended from outside, which no submission can do.
         """
         self.look()
-        ended, _, _ = select.select([self._process], [], [], 0)
-        code = None if self.reason else self._outer.code(0.2 if ended else 0)
+        # What ends bubblewrap ends the learner's process first.
+        code = None if self.reason else self._outer.code(0.5 if gone else 0)
         self._outer.end()
         self._usage.close()
         os.close(self._process)
@@ -341,11 +347,11 @@ class Watch:
             return bool(piece)
         if self.line in ready:
             word = self.line.recv(len(START))
-            reason = self._end_sandbox()
+            reason = self._end_sandbox(gone=word == GONE)
             if word == START:
                 self.watched = Watched(self.job, self._learner, self.spare)
                 self.watched.pass_on(self.line)
-            elif word == END:
+            elif word:
                 self.line.send(reason.encode() or b" ")
         return True
 
@@ -364,12 +370,12 @@ class Watch:
         times = Path(f"/proc/{self.judge}/stat").read_text().rpartition(")")[2].split()[11:13]
         return sum(map(int, times)) / TICKS
 
-    def _end_sandbox(self) -> str:
+    def _end_sandbox(self, *, gone: bool = False) -> str:
         watched, self.watched = self.watched, None
         if watched is None:
             return ""
         try:
-            return watched.end()
+            return watched.end(gone=gone)
         finally:
             self.peak = max(self.peak, watched.peak)
 

@@ -5,8 +5,10 @@ process, or at one tree of processes, does not see. Root grades with a user for 
 an ordinary user with no other user than itself; what differs is tried both ways.
 """
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +19,8 @@ from pathlib import Path
 import pytest
 from course_folder import ROOT
 
-from grading.runner import pool
+from grading.runner import forkserver, pool
+from grading.runner.forkserver import ForkServerError
 from grading.runner.job import Cell, Job, Limits, Verdict
 from grading.runner.watch import Watched
 
@@ -36,7 +39,7 @@ def job(*cells: Cell | str, limits: Limits = LIMITS, names: tuple[str, ...] = ()
 def by_nobody(jobs: list[Job]) -> list[Verdict]:
     """Run jobs as an ordinary user, who must be able to read Python and the course."""
     program = """import json, sys
-from grading.runner import pool
+from grading.runner import forkserver, pool
 from grading.runner.job import Job
 print(json.dumps([pool.run(Job.from_json(text)).to_json() for text in json.load(sys.stdin)]))"""
     away, back = ["mount --make-rprivate /", "mount -t tmpfs none /mnt"], []
@@ -181,7 +184,7 @@ def test_more_processes_than_allowed_are_seen_where_the_kernel_does_not_refuse_t
         assert watched.reason == "it started more than 5 processes"
     finally:
         watched.connection.close()
-        assert watched.end() == watched.reason
+        assert watched.end(gone=False) == watched.reason
         inside[0].wait(20)
 
 
@@ -222,3 +225,191 @@ print("threads", numpy.ones((300, 300)).dot(numpy.ones((300, 300))).sum())"""
     said = shown(pool.run(job(source, limits=Limits())))
     for words in ("mapped 7 0", "counted 3", "loaded 16.0", "shared 3.0", "threads 27000000.0"):
         assert words in said, said
+
+
+# --- a processor is shared out by submission
+
+SPIN = "end = time.process_time() + 100\n        while time.process_time() < end:\n            pass"
+
+
+def test_many_processes_weigh_as_much_as_one():
+    source = f"""import os, time
+before = os.getpriority(os.PRIO_PROCESS, 0)
+for _ in range(24):
+    if os.fork() == 0:
+        os.setsid()
+        os.setpgid(0, 0)
+        {SPIN}
+        os._exit(0)
+# 24 processes, each of a weight that is 1.25 ** 15 = 28 times less; 19 is the most there is.
+nice, end = min(19, before + 15), time.monotonic() + 15
+while os.getpriority(os.PRIO_PROCESS, 0) < nice and time.monotonic() < end:
+    time.sleep(0.1)
+pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) > 2]
+print("nice", {{os.getpriority(os.PRIO_PROCESS, pid) for pid in pids}} == {{nice}})
+print("groups", len({{(os.getsid(pid), os.getpgid(pid)) for pid in pids}}))"""
+    said = shown(pool.run(job(source, limits=replace(LIMITS, memory=2**31, processes=64))))
+    assert "nice True\\ngroups 1" in said, said
+
+
+def test_a_busy_neighbour_costs_no_points():
+    busy = f"""import os, time
+for _ in range(24):
+    if os.fork() == 0:
+        os.setsid()
+        {SPIN}
+time.sleep(100)"""
+    wait = "import time; time.sleep(1.5)"
+    slow = f"import time\nif True:\n        {SPIN.replace('100', '1')}\nprint('done')"
+    limits = replace(LIMITS, cell_seconds=2, memory=2**31, processes=64)
+    jobs = [
+        job(busy, limits=replace(limits, cell_seconds=12, total_seconds=12)),
+        job(wait, wait, slow, slow, limits=limits),
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        _, honest = threads.map(pool.run, jobs)
+    assert shown(honest).count("done") == 2, shown(honest)
+
+
+# --- what is ended from outside, and what a submission ends itself
+
+SLEEP = "import time; time.sleep(30)"
+
+
+def below(pid: int) -> list[int]:
+    """All processes that descend from one, the nearest first."""
+    texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    children = [int(word) for text in texts for word in text.split()]
+    return children + [each for child in children for each in below(child)]
+
+
+def bubblewraps(number: int) -> list[int]:
+    """The fork server's processes of this name, once there are so many."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError):
+            pids = below(pool.fork_server()._process.pid)
+            found = [pid for pid in pids if Path(f"/proc/{pid}/comm").read_text() == "bwrap\n"]
+            if len(found) == number:
+                return found
+        time.sleep(0.05)
+    raise AssertionError(f"there are not {number}")
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["the outer process", "the inner process"])
+def test_a_sandbox_that_is_ended_from_outside_means_another_try(which):
+    if which and os.geteuid():
+        pytest.skip("an ordinary user's submission can end the inner process itself")
+    with ThreadPoolExecutor(1) as threads:
+        bubblewraps(0)
+        verdict = threads.submit(pool.run, job(SLEEP))
+        found = bubblewraps(2)
+        time.sleep(0.5)
+        os.kill(found[which], signal.SIGKILL)
+        with pytest.raises(ForkServerError, match="the sandbox was ended from outside"):
+            verdict.result(20)
+
+
+TRIES = """import os
+for pid in (1, 2):
+    for name, mode in (("mem", "r+b"), ("environ", "rb"), ("maps", "rb"), ("fd/2", "ab")):
+        try:
+            open(f"/proc/{pid}/{name}", mode, 0).close()
+            print("opened", pid, name)
+        except OSError:
+            print("refused")
+    for name in ("cwd/", "root/tmp"):
+        try:
+            print("listed", pid, os.listdir(f"/proc/{pid}/{name}"))
+        except OSError:
+            print("refused")
+print("spaces", open("/proc/sys/user/max_user_namespaces").read())"""
+ENDS = "import os, time; os.kill(2, 9); time.sleep(10)"
+
+
+def test_bubblewraps_own_processes_are_out_of_reach():
+    verdicts = [pool.run(job(TRIES))]
+    if os.geteuid() == 0:
+        verdicts += by_nobody([job(TRIES), job(ENDS, "print('on')")])
+        # It may end them, and so itself: that is no reason for another try.
+        assert "Python stopped: the process ended" in shown(verdicts.pop())
+    for verdict in verdicts:
+        said = shown(verdict)
+        assert (said.count("refused"), "opened" in said, "listed" in said) == (12, False, False)
+    assert "spaces 0" in shown(verdicts[-1])
+
+
+# --- the judge
+
+COLLIDING = """import gc
+from grading.runner.learner import Server
+server = next(each for each in gc.get_objects() if type(each) is Server)
+usual = server._do
+def forged(header, body, blobs):
+    if header["do"] == "cell":
+        return usual(header, body, blobs)
+    same = {"set": [number * (2**61 - 1) for number in range(5000)]}
+    return {"names": {"answer": {"list": [same] * 60}}}
+server._do = forged"""
+
+
+def test_values_that_take_long_to_unpack_are_stopped():
+    limits = replace(LIMITS, cell_seconds=1, total_seconds=3)
+    cells = (COLLIDING, Cell("print('unpacked')", "test"))
+    verdict = pool.run(job(*cells, limits=limits, names=("answer",)))
+    assert "Python stopped before the tests: the test ran for more than" in shown(verdict)
+
+
+DIES = "import os, signal; os.kill(os.getpid(), signal.{})"
+
+
+def test_a_judge_that_crashes_costs_the_submission_and_one_that_is_killed_means_another_try():
+    cells = ["print('first')", "crashes", "print('second')"]
+    cells[1] = Cell(DIES.format("SIGSEGV"), "test")  # as a library may, with an odd value
+    verdict = pool.run(job(*cells))
+    assert verdict.outputs[0][0]["text"] == "first\n"
+    assert [outputs[0]["ename"] for outputs in verdict.outputs[1:]] == ["TimeoutError"] * 2
+    assert verdict.notes == ["Cell 2: the tests crashed with what the answer returned."]
+    cells[1] = Cell(DIES.format("SIGKILL"), "test")
+    with pytest.raises(ForkServerError, match="the judge ended with -9"):
+        pool.run(job(*cells))
+
+
+@pytest.mark.long
+def test_a_judge_that_python_cannot_interrupt_is_stopped():
+    busy = Cell("set([number * (2**61 - 1) for number in range(400_000)])", "test")
+    verdict = pool.run(job("print('first')", busy, limits=replace(LIMITS, cell_seconds=1)))
+    note = "Cell 2: the tests did not come to an end with what the answer returned."
+    assert (verdict.outputs[0][0]["text"], verdict.notes) == ("first\n", [note])
+
+
+def test_who_gives_up_waiting_leaves_nothing_behind():
+    with pytest.raises(ForkServerError, match="no answer came"):
+        forkserver.ask(pool.fork_server().path, job(SLEEP), 2)
+    assert bubblewraps(0) == []
+
+
+REUSED = """import os, socket, subprocess, time
+from pathlib import Path
+from grading.runner.watch import Sandbox
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+learner = subprocess.Popen(["sleep", "60"])
+numbers = [theirs.fileno(), os.pidfd_open(learner.pid), os.open("/dev/null", os.O_RDONLY)]
+socket.send_fds(theirs, [b"start"], numbers)
+sandbox = Sandbox(ours)
+learner.kill()
+learner.wait()
+Path("/proc/sys/kernel/ns_last_pid").write_text(str(learner.pid - 1))
+stranger = subprocess.Popen(["sleep", "60"])
+sandbox.interrupt()
+time.sleep(0.2)
+print(stranger.pid == learner.pid, stranger.poll())
+stranger.kill()"""
+
+
+@as_root
+def test_a_process_that_has_the_learners_number_now_is_not_signalled():
+    space = ["unshare", "--pid", "--fork", "--mount-proc"]
+    words = [*space, sys.executable, "-c", REUSED]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "True None\n"
