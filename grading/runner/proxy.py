@@ -124,7 +124,8 @@ class Session:
             while True:
                 until = self.deadline + (2.0 if interrupted else 0.0)
                 try:
-                    header, body = self.incoming.receive(until + self._waited)
+                    soon = time.monotonic() + 1  # look at the clock now and then
+                    header, body = self.incoming.receive(min(soon, until + self._waited))
                 except Timeout:
                     if self.now() < until:
                         continue

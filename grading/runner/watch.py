@@ -115,9 +115,7 @@ class Usage:
         Args:
             enough: bytes of memory; beyond it, memory in common is shared out, which takes time.
         """
-        pids = sorted(int(name) for name in os.listdir(self._proc) if name.isdigit())
-        stats = {pid: self._stat(pid) for pid in pids}  # a parent before its children
-        stats = {pid: stat for pid, stat in stats.items() if stat}
+        stats = self._stats()
         self.processes = len(stats) - 2  # bubblewrap, and what it runs
         self._add_seconds(stats)
         threads = sum(int(stat[17]) for stat in stats.values()) - 2
@@ -129,6 +127,11 @@ class Usage:
         self.memory = written + max(0, held - self._spare)
         if self.memory > enough:
             self.memory = written + sum(self._share(pid) for pid in stats)
+        if self.memory > enough:
+            # One that is about to become another program has its parent's memory for a moment.
+            time.sleep(TICK / 5)
+            again = written + sum(self._share(pid) for pid in self._stats())
+            self.memory = min(self.memory, again)
 
     def _read(self, name: str) -> str:
         """A file of /proc; empty if its process has ended, or is not ours to look into."""
@@ -137,6 +140,12 @@ class Usage:
                 return file.read()
         except OSError:
             return ""
+
+    def _stats(self) -> dict[int, list[str]]:
+        """What there is to know of each process, a parent before its children."""
+        pids = sorted(int(name) for name in os.listdir(self._proc) if name.isdigit())
+        stats = {pid: self._stat(pid) for pid in pids}
+        return {pid: stat for pid, stat in stats.items() if stat}
 
     def _stat(self, pid: int | str) -> list[str]:
         """What follows the name in a process's or a thread's `stat`."""
@@ -187,15 +196,17 @@ class Watched:
         learner: starts the learner's process, given what it needs to know, and the descriptors of
             its connection and of the namespaces; returns its number and a descriptor of it.
         spare: see :class:`Usage`.
+        spent: seconds of processor time that earlier sandboxes of the job have taken.
 
     Raises:
         NoSandbox: if there can be none.
     """
 
-    def __init__(self, job: Job, learner: Learner, spare: int):
+    def __init__(self, job: Job, learner: Learner, spare: int, spent: float):
         self.limits, self.root = job.limits, os.geteuid() == 0
         self.reason = ""
         self.peak = self._nice = 0
+        self._before = self.spent = spent
         self._outer = Bubblewrap(job.limits, root=self.root, gpu=job.gpu)
         try:
             ours, theirs = socket.socketpair()
@@ -229,12 +240,13 @@ class Watched:
         except OSError:  # it is ending
             return
         self.peak = max(self.peak, usage.memory)
+        self.spent = self._before + usage.seconds
         gigabytes, seconds = limits.memory / 2**30, limits.total_seconds
         passed = {
             f"took more than {gigabytes:.1f} GB of memory": usage.memory > limits.memory,
             f"started more than {limits.processes} processes": usage.processes > limits.processes,
             f"made more than {limits.files} files": usage.files > limits.files,
-            f"took more than {seconds:.0f} s of processor time": usage.seconds > seconds,
+            f"took more than {seconds:.0f} s of processor time": self.spent > seconds,
         }
         reasons = [f"it {words}" for words, too_much in passed.items() if too_much]
         if reasons and not self.reason:
@@ -245,7 +257,7 @@ class Watched:
 
     def _weigh(self, running: int) -> None:
         """Let all threads that run have the weight of one: with each step they get less."""
-        nice = min(19, math.ceil(math.log(running, WEIGHT)))
+        nice = min(19, round(math.log(running, WEIGHT)))
         if nice > self._nice:
             self._nice = nice
             with contextlib.suppress(OSError):
@@ -297,7 +309,7 @@ class Watch:
         self._be_judge, self._learner = judge, learner
         self.spare = _sum(Path("/proc/self/status").read_text(), *HELD)
         self.watched: Watched | None = None
-        self.peak = 0
+        self.peak, self.spent = 0, 0.0
         self.reported = (
             bytearray()
         )  # what the judge wrote: a line for each cell, then one for the run
@@ -349,7 +361,7 @@ class Watch:
             word = self.line.recv(len(START))
             reason = self._end_sandbox(gone=word == GONE)
             if word == START:
-                self.watched = Watched(self.job, self._learner, self.spare)
+                self.watched = Watched(self.job, self._learner, self.spare, self.spent)
                 self.watched.pass_on(self.line)
             elif word:
                 self.line.send(reason.encode() or b" ")
@@ -377,7 +389,7 @@ class Watch:
         try:
             return watched.end(gone=gone)
         finally:
-            self.peak = max(self.peak, watched.peak)
+            self.peak, self.spent = max(self.peak, watched.peak), watched.spent
 
     def _verdict(self, code: int) -> Verdict:
         """What the judge reported; of cells of which it could not, why.

@@ -164,6 +164,30 @@ def test_an_ordinary_user_stops_them_too():
         assert f"more than {OVER[name][2]}" in " ".join(verdict.notes), (name, shown(verdict))
 
 
+def test_the_kernel_refuses_more_processes_than_allowed():
+    source = """import os
+number = 0
+try:
+    while True:
+        if os.fork() == 0:
+            import time; time.sleep(30)
+            os._exit(0)
+        number += 1
+except OSError:
+    print("processes", number + 1)"""
+    verdicts = [pool.run(job(source))] + (by_nobody([job(source)]) if os.geteuid() == 0 else [])
+    for verdict in verdicts:
+        assert f"processes {LIMITS.processes}" in shown(verdict)
+
+
+def test_processor_time_is_that_of_the_notebook():
+    """A cell that ends its process does not get the time anew."""
+    spends = "import os, time\nend = time.process_time() + 1.5\nif os.fork() == 0:\n    end = 1.5"
+    spends += "\nwhile time.process_time() < end:\n    pass\nos._exit(0)"
+    verdict = pool.run(job(*[spends] * 4, limits=replace(SECONDS, total_seconds=4)))
+    assert "more than 4 s of processor time" in shown(verdict)
+
+
 @as_root
 def test_more_processes_than_allowed_are_seen_where_the_kernel_does_not_refuse_them():
     """The kernel refuses them to a submission, so these come from outside: without its limits."""
@@ -176,7 +200,7 @@ def test_more_processes_than_allowed_are_seen_where_the_kernel_does_not_refuse_t
         return inside[0].pid, os.pidfd_open(inside[0].pid)
 
     limits = replace(LIMITS, processes=5)
-    watched = Watched(job(limits=limits), learner, 0)
+    watched = Watched(job(limits=limits), learner, 0, 0.0)
     try:
         end = time.monotonic() + 20
         while not watched.reason and time.monotonic() < end:
@@ -241,8 +265,8 @@ for _ in range(24):
         os.setpgid(0, 0)
         {SPIN}
         os._exit(0)
-# 24 processes, each of a weight that is 1.25 ** 15 = 28 times less; 19 is the most there is.
-nice, end = min(19, before + 15), time.monotonic() + 15
+# 24 processes, each of a weight that is 1.25 ** 14 = 23 times less; 19 is the most there is.
+nice, end = min(19, before + 14), time.monotonic() + 15
 while os.getpriority(os.PRIO_PROCESS, 0) < nice and time.monotonic() < end:
     time.sleep(0.1)
 pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) > 2]
