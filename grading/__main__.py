@@ -13,11 +13,6 @@ from grading.course import Course, Refusal
 from grading.plugins import RunCells
 from grading.runner import sandbox
 
-UNSAFE = (
-    "No sandbox: submitted code runs with your rights. It can read and change your files, the "
-    "gradebook and other people's work, and use the network."
-)
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Grade, and return 0 if all is graded, 1 if some need another try, 2 if it cannot start."""
@@ -46,17 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--engine", choices=("local", "dask"), default="local", help="who runs it")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="dask's, as tcp://host:8786")
     parser.add_argument("--gpu", action="store_true", help="let submissions use the GPU")
-    parser.add_argument(
-        "--unsafe-no-sandbox",
-        action="store_true",
-        help="run submitted code with your own rights; every verdict is marked",
-    )
     options = parser.parse_args(arguments)
     mask = os.umask(0o077)
     try:
-        if options.unsafe_no_sandbox:
-            print(UNSAFE, file=sys.stderr, flush=True)
-        elif options.engine == "local":
+        if options.engine == "local":
             sandbox.check()
         course = Course.open(options.course)
         run = RunCells(config=course.config)
@@ -65,7 +53,6 @@ def main(arguments: list[str] | None = None) -> int:
             engine=options.engine,
             scheduler=options.scheduler,
             force=options.force,
-            sandbox=not options.unsafe_no_sandbox,
             gpu=options.gpu,
             limits=run.limits(),
         )

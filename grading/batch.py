@@ -51,7 +51,6 @@ class Options:
         engine: ``local`` or ``dask``.
         scheduler: dask's address.
         force: grade also what has not changed since.
-        sandbox: False: learners' code runs with the rights of whoever grades.
         gpu: let submissions use the GPU.
         limits: what each submission may use.
     """
@@ -60,7 +59,6 @@ class Options:
     engine: str = "local"
     scheduler: str | None = None
     force: bool = False
-    sandbox: bool = True
     gpu: bool = False
     limits: Limits = field(default_factory=Limits)
 
@@ -132,7 +130,7 @@ def _report(batch: "Batch", learners: list[str], chosen: list[str], seconds: flo
         done = settled >= set(chosen)
         batch.show.table(table, chosen)
         counts = Counter(row["status"] for row in table)
-        summary = {"assignment": assignment, "done": done, "sandbox": batch.options.sandbox}
+        summary = {"assignment": assignment, "done": done}
         summary |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
         summary |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
         summary["spent"] = {name: round(value, 2) for name, value in batch.spent.items()}
@@ -185,7 +183,7 @@ class Batch:
     ):
         self.course, self.assignment, self.source = course, assignment, source
         self.options, self.show = options, show
-        self.rules = course.fingerprint(assignment) + ("" if options.sandbox else " no sandbox")
+        self.rules = course.fingerprint(assignment)
         self.secret = storage.course_secret(course.root)
         self.records = course.progress(assignment)
         self.verdicts = storage.Verdicts(self.records / "verdicts")
@@ -309,7 +307,6 @@ class Batch:
             salt=hmac.new(self.secret, text, "sha256").hexdigest(),
             limits=self.options.limits,
             pictures=graded_by_hand(self.source),
-            sandboxed=self.options.sandbox,
             gpu=self.options.gpu,
         )
 
@@ -343,8 +340,7 @@ class Batch:
         self.book.write(entry.submission, outcome, zero=zero)
         if zero:
             return entry.record
-        marks = [] if self.options.sandbox else ["graded without a sandbox"]
-        notes = [*filter(None, [entry.submission.note]), *marks, *outcome.verdict.notes]
+        notes = [*filter(None, [entry.submission.note]), *outcome.verdict.notes]
         return replace(entry.record, status=GRADED, reason="; ".join(notes))
 
     def _save(self, record: Record, seconds: float) -> Record:

@@ -40,7 +40,6 @@ class RunCells(NbGraderPreprocessor):
     memory = Float(2.0, help="GB of memory for a submission's processes together").tag(config=True)
     processes = Int(64, help="processes that a submission may have at a time").tag(config=True)
     disk = Float(64.0, help="MB that a submission may write").tag(config=True)
-    sandbox = Bool(True, help="False: learners' code runs with your rights").tag(config=True)
     gpu = Bool(False, help="let submissions use the machine's GPU").tag(config=True)
 
     def limits(self) -> Limits:
@@ -85,7 +84,6 @@ class Autograde(converters.Autograde):
         options = Options(
             jobs=os.cpu_count() or 1,
             force=self.force,
-            sandbox=run.sandbox,
             gpu=run.gpu,
             limits=run.limits(),
         )
@@ -96,8 +94,7 @@ class Autograde(converters.Autograde):
                     f"--notebook {directory.notebook_id!r}: an assignment is one notebook here, "
                     f"{assignment!r}"
                 )
-            if options.sandbox:
-                sandbox.check()
+            sandbox.check()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SAWarning)
                 done = grade_all(

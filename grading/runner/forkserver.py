@@ -30,7 +30,7 @@ from grading.runner import seccomp
 from grading.runner.job import Job, Verdict
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
-PR_CAPBSET_DROP = 24
+PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 24, 36
 JUDGE, LEARNER, CALL = b"judge\n", b"learn\n", b"calls\n"  # requests: words of one length
 COURSE = Path(__file__).resolve().parents[2]  # the folder that holds `grading`
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "CUDA_VISIBLE_DEVICES", "GRADING_DEBUG")
@@ -143,15 +143,10 @@ def _ask(path: str, request: bytes, message: dict, seconds: float) -> dict:
         connection.settimeout(seconds)
         try:
             connection.connect(path)
+            message = message | {"seconds": seconds}
             connection.sendall(request + json.dumps(message).encode() + b"\n")
             with connection.makefile("rb") as stream:
-                pid = int(stream.readline() or b"0")
-                try:
-                    line = stream.readline()
-                except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
-                    raise
-            answer = json.loads(line)
+                answer = json.loads(stream.readline())
         except (OSError, ValueError) as problem:
             raise ForkServerError(f"no answer came ({type(problem).__name__})") from None
     if "problem" in answer:
@@ -176,6 +171,9 @@ def main(path: str, module: str) -> None:
             if name in ("", str(COURSE)):
                 sys.path.remove(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
+    # Nor are learners' processes, whose parents end at once. Left to the machine's first process,
+    # which need not wait for them either, they would keep their sandbox from ending.
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Collecting would walk through all of torch: a quarter of a second for each fork.
     gc.collect()
@@ -198,8 +196,7 @@ def _import_for_notebooks():
     import torch
     import torch.fx.experimental.symbolic_shapes
 
-    import grading.runner.judge
-    import grading.runner.sandbox  # noqa: F401
+    import grading.runner.watch  # noqa: F401
     from grading.runner.learner import PAGES, make_shell
 
     torch.set_num_threads(1)
@@ -223,32 +220,14 @@ def _serve(connection: socket.socket, server: socket.socket, module: str, shell)
         connection.close()
         return
     connection.settimeout(None)
-    answered = {CALL: partial(_call, module)} if module else {JUDGE: _judge}
-    if request in answered:
-        pid = os.fork()
-        if pid == 0:
-            server.close()
-            _child(lambda: answered[request](connection))
-        reply = f"{pid}\n".encode()
-    elif request == LEARNER and not module:
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            server.close()
-            os.close(read)
-            _child(lambda: _enter(connection, numbers, write, shell))
-        os.close(write)
-        reply = b""
-        while piece := os.read(read, 64):
-            reply += piece
-        os.close(read)
-        reply = reply or b"0"
+    if module:
+        works = {CALL: partial(_call, module, connection)}
     else:
-        reply = b""
-    try:
-        connection.sendall(reply)
-    except OSError:
-        pass
+        works = {JUDGE: partial(_judge, connection)}
+        works[LEARNER] = partial(_enter, connection, numbers, shell)
+    if request in works and os.fork() == 0:
+        server.close()
+        _child(works[request])
     for number in numbers:
         os.close(number)
     connection.close()
@@ -265,14 +244,16 @@ def _child(work) -> None:
 
 
 def _receive(connection: socket.socket) -> dict:
-    """Become a process that ends with the fork server, and read what it is asked."""
+    """Become a process that ends with the fork server or after its time; read what it is asked."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.close(0)
     os.open("/dev/null", os.O_RDWR)
     with connection.makefile("rb") as stream:
-        return json.loads(stream.readline())
+        message = json.loads(stream.readline())
+    signal.alarm(int(message["seconds"]) + 1)
+    return message
 
 
 def _reply(connection: socket.socket, answer: dict) -> None:
@@ -300,75 +281,91 @@ def _call(module: str, connection: socket.socket) -> None:
     _reply(connection, answer)
 
 
-# --- in a judge
+# --- in the process that watches a judge and its sandboxes
 
 
 def _judge(connection: socket.socket) -> None:
-    """Judge one submission, and send the verdict as one line of JSON."""
-    from grading.runner.judge import judge
-    from grading.runner.sandbox import Bubblewrap, NoSandbox, Sandbox, _memory
+    """Have one submission judged, and send the verdict as one line of JSON."""
+    from grading.runner.sandbox import NoSandbox
+    from grading.runner.watch import NoVerdict, Watch
 
     message = _receive(connection)
     job = Job.from_json(message["job"])
-    limits = job.limits
-    if not job.gpu:  # whose driver takes address space as it likes
-        span = _address_space() + limits.memory + 2**31
-        resource.setrlimit(resource.RLIMIT_AS, (span, span))
-    root = os.geteuid() == 0
-    spare = _memory(os.getpid())
-    peaks: list[Sandbox] = []
-
-    def start() -> Sandbox:
-        outer = Bubblewrap(limits, root=root, gpu=job.gpu) if job.sandboxed else None
-        ours, theirs = socket.socketpair()
-        numbers = [theirs.fileno(), *(outer.namespaces if outer else [])]
-        setting = asdict(limits) | {"root": root, "outer": outer.pid if outer else 0}
-        setting |= {"pictures": job.pictures, "gpu": job.gpu}
-        with socket.socket(socket.AF_UNIX) as server:
-            server.connect(message["path"])
-            request = LEARNER + json.dumps(setting).encode() + b"\n"
-            socket.send_fds(server, [request], numbers)
-            pid = int(server.recv(64) or b"0")
-        theirs.close()
-        if not pid:
-            if outer:
-                outer.end()
-            raise NoSandbox("no process could enter the sandbox")
-        made = Sandbox(ours, pid, outer, limits, spare)
-        peaks.append(made)
-        return made
-
+    judge = partial(_be_judge, job, os.getpid())
     try:
-        verdict = judge(job, start)
-        verdict.peak = max((each.peak for each in peaks), default=0)
-        answer = asdict(verdict)
-    except NoSandbox as problem:
+        answer = asdict(Watch(job, judge, partial(_learner, message["path"]), connection).run())
+    except (NoSandbox, NoVerdict) as problem:
         answer = {"problem": str(problem)}
     except Exception as problem:
         answer = {"problem": _where(problem)}
     _reply(connection, answer)
 
 
+def _learner(path: str, setting: dict, numbers: list[int]) -> tuple[int, int]:
+    """Have the fork server fork a learner's process; its number, and a descriptor of it."""
+    from grading.runner.sandbox import NoSandbox
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(path)
+        request = LEARNER + json.dumps(setting).encode() + b"\n"
+        socket.send_fds(server, [request], numbers)
+        text, processes, _, _ = socket.recv_fds(server, 64, 1)
+    if not processes:
+        raise NoSandbox("no process could enter the sandbox")
+    return int(text), processes[0]
+
+
+# --- in a judge
+
+
+def _be_judge(job: Job, parent: int, line: socket.socket, report: int) -> None:
+    """Judge one submission; report a line of JSON for each cell, and then one for the run."""
+    from grading.runner.judge import judge
+    from grading.runner.watch import Sandbox
+
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+    if not job.gpu:  # whose driver takes address space as it likes
+        span = _address_space() + job.limits.memory + 2**31
+        resource.setrlimit(resource.RLIMIT_AS, (span, span))
+    with open(report, "w") as file:
+
+        def tell(result: list | dict) -> None:
+            print(json.dumps(result), file=file, flush=True)
+
+        try:
+            tell(asdict(judge(job, lambda: Sandbox(line), tell)))
+        except Exception as problem:
+            tell({"problem": _where(problem)})
+    os._exit(0)
+
+
 # --- in a learner's process
 
 
-def _enter(connection: socket.socket, numbers: list[int], write: int, shell) -> None:
-    """Enter the sandbox, give up all rights, and run the learner's cells."""
+def _enter(connection: socket.socket, numbers: list[int], shell) -> None:
+    """Enter the sandbox, give up all rights, and run the learner's cells.
+
+    Whoever asked gets the process's number, and a descriptor of it that stays its own.
+    """
     from grading.runner import learner
 
     with connection.makefile("rb") as stream:
         setting = json.loads(stream.readline())
-    connection.close()
     theirs, *namespaces = numbers
+    # Should the machine run out of memory, this process is ended before any other.
+    Path("/proc/self/oom_score_adj").write_text("1000")
     for number in namespaces:
         if LIBC.setns(number, 0) != 0:
             raise OSError(ctypes.get_errno(), "setns")
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # so that the number stays taken, below
     # The process number space holds for children only.
     pid = os.fork()
     if pid:
-        os.write(write, str(pid).encode())
+        socket.send_fds(connection, [str(pid).encode()], [os.pidfd_open(pid)])
         return
-    os.close(write)
+    connection.close()
     os.setsid()  # signals to a process's own group would reach all that were forked here
     keep = os.dup2(theirs, 200)
     null = os.open("/dev/null", os.O_RDWR)
@@ -376,21 +373,15 @@ def _enter(connection: socket.socket, numbers: list[int], write: int, shell) -> 
         os.dup2(null, number)
     os.closerange(3, 200)
     os.closerange(201, 4096)
-    if namespaces:
-        _give_up_rights(setting)
-        os.chdir("/home/learner")
-        chosen = "CUDA_VISIBLE_DEVICES"
-        visible = {chosen: os.environ[chosen]} if chosen in os.environ else {}
-        os.environ.clear()
-        os.environ.update(
-            PATH="/usr/bin:/bin", HOME="/home/learner", LANG="C.UTF-8", OMP_NUM_THREADS="1"
-        )
-        os.environ.update(visible)
-    else:
-        folder = tempfile.mkdtemp(prefix="learner-")
-        os.chdir(folder)
-        seconds = int(setting["total_seconds"]) + 5  # should nobody be left to end it
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    _give_up_rights(setting)
+    os.chdir("/home/learner")
+    chosen = "CUDA_VISIBLE_DEVICES"
+    visible = {chosen: os.environ[chosen]} if chosen in os.environ else {}
+    os.environ.clear()
+    os.environ.update(
+        PATH="/usr/bin:/bin", HOME="/home/learner", LANG="C.UTF-8", OMP_NUM_THREADS="1"
+    )
+    os.environ.update(visible)
     for name in (signal.SIGINT, signal.SIGCHLD, signal.SIGTERM):
         signal.signal(name, signal.SIG_DFL)
     if not setting["pictures"]:
@@ -407,6 +398,9 @@ def _spans(setting: dict) -> dict[int, int]:
         resource.RLIMIT_CPU: int(setting["total_seconds"]) + 5,
         resource.RLIMIT_MEMLOCK: 2**20,
         resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_SIGPENDING: 1024,
+        resource.RLIMIT_NICE: 0,
+        resource.RLIMIT_RTPRIO: 0,
     }
     if not setting["gpu"]:  # whose driver takes address space as it likes
         spans[resource.RLIMIT_AS] = setting["memory"] + _address_space() + 2**30
@@ -424,12 +418,31 @@ def _give_up_rights(setting: dict) -> None:
             LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
+    else:
+        _own_user_namespace()
     resource.setrlimit(resource.RLIMIT_NPROC, (setting["processes"], setting["processes"]))
     _drop_capabilities()
     if LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs")
-    LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    # An ordinary user who grades sees what memory a process uses only if it may be dumped.
+    LIBC.prctl(PR_SET_DUMPABLE, 0 if setting["root"] else 1, 0, 0, 0)
     seccomp.install()
+
+
+def _own_user_namespace() -> None:
+    """Keep the rights over processes of the same user, bubblewrap's own, out of reach.
+
+    Where an ordinary user grades, all processes of the sandbox are that user's. The kernel lets
+    none of them into the memory, the files or the folders of one in another user namespace.
+    """
+    user, group = os.getuid(), os.getgid()
+    if LIBC.unshare(seccomp.CLONE_NEWUSER) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    itself = Path("/proc/self")
+    (itself / "setgroups").write_text("deny")
+    (itself / "uid_map").write_text(f"{FIRST_USER} {user} 1")
+    (itself / "gid_map").write_text(f"{FIRST_USER} {group} 1")
+    Path("/proc/sys/user/max_user_namespaces").write_text("0")  # none below this one
 
 
 def _drop_capabilities() -> None:

@@ -13,11 +13,14 @@ class Limits:
     """What a submission may use.
 
     Attributes:
-        cell_seconds: for one cell, and for all calls that one test cell makes.
-        total_seconds: for the whole notebook.
-        memory: bytes for all processes of the submission together.
+        cell_seconds: for one cell, and for all calls that one test cell makes. The clock stands
+            still while there is no processor for the code to run on.
+        total_seconds: for the whole notebook, by the same clock; and seconds of processor time, of
+            all processes together.
+        memory: bytes for all processes of the submission together, with the files they write.
         processes: how many of them there may be at a time.
-        disk: bytes that it may write.
+        disk: bytes that it may write to each of its folders.
+        files: how many it may make.
     """
 
     cell_seconds: float = 30.0
@@ -25,6 +28,12 @@ class Limits:
     memory: int = 2 * 2**30
     processes: int = 64
     disk: int = 64 * 2**20
+    files: int = 10_000
+
+    @property
+    def wall_seconds(self) -> float:
+        """For the whole notebook, however busy the machine is."""
+        return 4 * self.total_seconds
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,6 @@ class Job:
         salt: seeds the tests' random draws.
         limits: what the submission may use.
         pictures: whether pictures are kept.
-        sandboxed: False: the learner's code runs with the rights of whoever grades.
         gpu: whether it may use the GPU.
     """
 
@@ -62,7 +70,6 @@ class Job:
     salt: str = ""
     limits: Limits = field(default_factory=Limits)
     pictures: bool = False
-    sandboxed: bool = True
     gpu: bool = False
 
     def to_json(self) -> str:

@@ -19,24 +19,33 @@ import time
 import traceback
 from collections.abc import Callable
 
-from grading.runner.job import Cell, Ended, Job, Stopped, Verdict
+from grading.runner.job import Cell, Ended, Job, Limits, Stopped, Verdict
 from grading.runner.proxy import MAX_TEXT, Proxy, Session, SplitProbe
 
 MAX_RESTARTS = 5
 PRINTED = "[What your code printed here is not shown: the tests' inputs may be in it.]\n"
 
 
-def judge(job: Job, start: Callable[[], object]) -> Verdict:
+def judge(job: Job, start: Callable[[], object], tell: Callable[[list], None]) -> Verdict:
     """Run a job's cells in order.
 
     Args:
         job: the cells, the names that tests may use of the learner's, and the limits.
         start: starts a sandbox (see :class:`grading.runner.proxy.Session`).
+        tell: is given each cell's outputs as soon as they are there.
+
+    Returns:
+        What else there is to say of the run.
 
     Raises:
         OSError: if no sandbox can be started.
     """
-    return _Run(job, start).all(job.cells)
+    return _Run(job, start).all(job.cells, tell)
+
+
+def seconds_for_tests(limits: Limits) -> float:
+    """Of processor time that the tests of a cell have, on this side."""
+    return 2 * limits.cell_seconds + 5
 
 
 class _Run:
@@ -45,24 +54,23 @@ class _Run:
     def __init__(self, job: Job, start: Callable[[], object]):
         self.names, self.salt, self.limits = job.names, job.salt, job.limits
         self.start = time.monotonic()
-        self.end = self.start + self.limits.total_seconds
         self.result = Verdict()
         self.space: dict = {"__name__": "__main__", "__builtins__": builtins}  # the tests' names
         self.own: set[str] = set()  # names of given cells: a learner's are not looked at
         self.ran: list[str] = []  # cells that a new sandbox has to run again
         self.restarts = 0
         self.session = Session(start, self.limits)
+        self.end = self.start + self.limits.total_seconds  # on the session's clock
         self.spent = {"sandbox": time.monotonic() - self.start}
         self.spent |= {"answer": 0.0, "test": 0.0, "given": 0.0}
 
-    def all(self, cells: tuple[Cell, ...]) -> Verdict:
+    def all(self, cells: tuple[Cell, ...], tell: Callable[[list], None]) -> Verdict:
         run = {"answer": self._answer, "test": self._test, "given": self._given}
         try:
             for number, cell in enumerate(cells, 1):
                 begin = time.monotonic()
-                late = begin > self.end
-                outputs = self._too_late() if late else run[cell.role](number, cell)
-                self.result.outputs.append(outputs)
+                late = self.session.now() > self.end
+                tell(self._too_late() if late else run[cell.role](number, cell))
                 self.spent[cell.role] += time.monotonic() - begin
         finally:
             self.session.close()
@@ -101,10 +109,11 @@ class _Run:
         if not self._revive():
             return [_gone()]
         self._begin()
-        outputs = self._refresh()
+        with self._alarm():
+            outputs = self._refresh()
         self._begin()
         if not outputs:
-            with _alarm(2 * self.limits.cell_seconds + 5):
+            with self._alarm():
                 outputs = run_here(cell.source, self.space)
             if self.session.printed:
                 outputs.insert(0, {"output_type": "stream", "name": "stdout", "text": PRINTED})
@@ -135,13 +144,18 @@ class _Run:
 
     def _begin(self) -> None:
         """Give what comes next the time of a cell, as far as the notebook has any left."""
-        self.session.begin(min(self.limits.cell_seconds, self.end - time.monotonic()))
+        self.session.begin(min(self.limits.cell_seconds, self.end - self.session.now()))
+
+    def _alarm(self):
+        """Stop what comes next on this side after its time, as far as the notebook has any left."""
+        left = max(1.0, self.end - self.session.now())
+        return _alarm(min(seconds_for_tests(self.limits), left))
 
     def _revive(self) -> bool:
         """Make sure that there is a sandbox in which the earlier cells have run."""
         while self.session.sandbox is None:
             self.restarts += 1
-            if self.restarts > MAX_RESTARTS or time.monotonic() > self.end:
+            if self.restarts > MAX_RESTARTS or self.session.now() > self.end:
                 return False
             self.session.reopen()
             for source in list(self.ran):
@@ -165,7 +179,10 @@ class _Run:
 
 @contextlib.contextmanager
 def _alarm(seconds: float):
-    """Stop a test that does not come to an end with what an answer returned."""
+    """Stop a test that does not come to an end with what an answer returned.
+
+    The seconds are processor time of this process: for the answer it waits with a limit of its own.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -173,13 +190,13 @@ def _alarm(seconds: float):
     def ring(number, frame):
         raise Stopped(f"the test ran for more than {seconds:.0f} s")
 
-    previous = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again, should something catch it
+    previous = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, should something catch it
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
 
 
 def run_here(source: str, space: dict) -> list[dict]:

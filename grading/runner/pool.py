@@ -37,7 +37,7 @@ def run(job: Job) -> Verdict:
     Raises:
         ForkServerError: if there is no verdict, for a reason that is not the submission's.
     """
-    seconds = job.limits.total_seconds + SPARE_SECONDS
+    seconds = job.limits.wall_seconds + SPARE_SECONDS
     return forkserver.ask(fork_server().path, job, seconds)
 
 

@@ -110,14 +110,11 @@ class Incoming:
         self._data: memoryview | None = None  # the part that is arriving
         self._done = 0
 
-    def receive(
-        self, deadline: float = math.inf, tick: Callable[[], None] | None = None
-    ) -> tuple[dict, memoryview]:
+    def receive(self, deadline: float = math.inf) -> tuple[dict, memoryview]:
         """The next frame.
 
         Args:
             deadline: when to give up, on `time.monotonic`'s clock; a later call goes on.
-            tick: called every 50 ms while nothing arrives, and between pieces; it may raise.
 
         Raises:
             Disconnected: if the connection ended.
@@ -125,12 +122,12 @@ class Incoming:
             ProtocolError: if the frame is too large or no frame at all.
         """
         if not self._parts:
-            self._parts.append(self._read(HEAD.size, deadline, tick))
+            self._parts.append(self._read(HEAD.size, deadline))
         sizes = HEAD.unpack(self._parts[0])
         if sizes[0] > MAX_HEADER or sizes[1] > MAX_BODY:
             raise ProtocolError("a message larger than any that may be sent")
         while len(self._parts) < 3:
-            self._parts.append(self._read(sizes[len(self._parts) - 1], deadline, tick))
+            self._parts.append(self._read(sizes[len(self._parts) - 1], deadline))
         (_, text, body), self._parts = self._parts, []
         try:
             header = json.loads(bytes(text))
@@ -140,15 +137,14 @@ class Incoming:
             raise ProtocolError("a message of another form")
         return header, body
 
-    def _read(self, size: int, deadline: float, tick) -> memoryview:
+    def _read(self, size: int, deadline: float) -> memoryview:
         if self._data is None:
             try:
                 self._data, self._done = memoryview(bytearray(size)), 0
             except MemoryError:
                 raise ProtocolError("a message for which there is no memory") from None
-        hurried = tick is not None or deadline != math.inf
         while self._done < size:
-            self.connection.settimeout(0.05 if hurried else None)
+            self.connection.settimeout(0.05 if deadline != math.inf else None)
             try:
                 count = self.connection.recv_into(self._data[self._done :])
             except TimeoutError:
@@ -160,8 +156,6 @@ class Incoming:
             if count == 0:
                 raise Disconnected
             self._done += count or 0
-            if tick is not None:
-                tick()
             if time.monotonic() > deadline:
                 raise Timeout
         data, self._data = self._data, None

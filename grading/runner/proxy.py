@@ -38,8 +38,8 @@ class Session:
     """The learner's side as the tests reach it: requests out, data in.
 
     Args:
-        start: starts a sandbox and returns it; it has ``connection``, ``interrupt()``, ``check()``
-            (raises :class:`Ended` when a limit is passed), ``end()`` (says how it ended).
+        start: starts a sandbox and returns it; it has ``connection``, ``interrupt()``, ``waited()``
+            (seconds in which there was no processor to run on), ``end()`` (says how it ended).
         limits: what the submission may use.
     """
 
@@ -47,13 +47,22 @@ class Session:
         self._start, self.limits = start, limits
         self.sandbox = None
         self.round = 0  # counts sandboxes: what belongs to an earlier one is gone
-        self.deadline = time.monotonic() + limits.cell_seconds
+        self._waited = self._waited_before = 0.0
+        self.deadline = time.monotonic() + limits.cell_seconds  # on the clock of `now`
         self.callbacks: dict[int, Callable] = {}
         self._numbers = itertools.count()
         self.printed = False  # whether the answer has printed anything while a test called it
         self._open()
 
+    def now(self) -> float:
+        """The clock of the limits: it stands still while there is no processor to run on."""
+        if self.sandbox is not None:
+            waited = self._waited_before + self.sandbox.waited()
+            self._waited = max(self._waited, waited)
+        return time.monotonic() - self._waited
+
     def _open(self) -> None:
+        self._waited_before = self._waited
         self.sandbox = self._start()
         self.round += 1
         self.incoming = Incoming(self.sandbox.connection)
@@ -63,7 +72,7 @@ class Session:
 
     def begin(self, seconds: float) -> None:
         """A cell begins: it has this long."""
-        self.deadline = time.monotonic() + seconds
+        self.deadline = self.now() + seconds
         self.printed = False
 
     def close(self) -> None:
@@ -111,12 +120,15 @@ class Session:
         """A request and its reply, and whether what it started had to be interrupted."""
         connection, calls, interrupted = self.sandbox.connection, 0, False
         try:
-            send(connection, what, blobs, self.deadline)
+            send(connection, what, blobs, self.deadline + self._waited)
             while True:
+                until = self.deadline + (2.0 if interrupted else 0.0)
                 try:
-                    until = self.deadline + (2.0 if interrupted else 0.0)
-                    header, body = self.incoming.receive(until, self.sandbox.check)
+                    soon = time.monotonic() + 1  # look at the clock now and then
+                    header, body = self.incoming.receive(min(soon, until + self._waited))
                 except Timeout:
+                    if self.now() < until:
+                        continue
                     if interrupted:
                         raise
                     interrupted = True
@@ -128,7 +140,7 @@ class Session:
                 if calls > MAX_CALLBACKS or interrupted:
                     raise Ended("it called functions of the tests without end")
                 answer, back = self._called(header, Body(body))
-                send(connection, answer, back, self.deadline)
+                send(connection, answer, back, self.deadline + self._waited)
         except Timeout:
             raise Ended(f"{self._too_long()} and could not be interrupted") from None
 

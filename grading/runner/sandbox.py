@@ -16,24 +16,22 @@ import json
 import os
 import platform
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from grading.runner import seccomp
-from grading.runner.job import Ended, Limits
+from grading.runner.job import Limits
 
 HOME = "/home/learner"
+WRITABLE = ("/tmp", HOME, "/dev/shm")
 REMEDY = (
     "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap; Fedora: dnf install "
     "bubblewrap). If it is there and refuses, the machine forbids user namespaces: run as root, "
     "allow them (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or "
-    "grade on another machine. --unsafe-no-sandbox grades without it, and marks every verdict so."
+    "grade on another machine: a Linux server, a virtual machine, a container that allows them."
 )
 NS_GET_USERNS = 0xB701  # from linux/nsfs.h
 
@@ -72,11 +70,9 @@ def command(limits: Limits, *, info: int, calls: int, root: bool, gpu: bool = Fa
     """
     words = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     words += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv"]
-    words += ["--cap-drop", "ALL", "--hostname", "sandbox"] + (
-        [] if root else ["--unshare-user", "--disable-userns"]
-    )
+    words += ["--cap-drop", "ALL", "--hostname", "sandbox"] + ([] if root else ["--unshare-user"])
     disk = str(limits.disk)
-    for folder in ("/tmp", HOME):  # first: Python may be installed below one of them
+    for folder in WRITABLE[:2]:  # first: Python may be installed below one of them
         words += ["--perms", "1777", "--size", disk, "--tmpfs", folder]
     for name in ("/lib", "/lib64", "/lib32", "/bin", "/sbin"):
         if os.path.islink(name):
@@ -92,19 +88,21 @@ def command(limits: Limits, *, info: int, calls: int, root: bool, gpu: bool = Fa
     for name in ("purelib", "platlib"):  # the course's own package, if it was installed by copying
         package = os.path.join(os.path.realpath(sysconfig.get_path(name)), "lib")
         if os.path.isdir(package):
-            words += ["--tmpfs", package]
+            words += ["--tmpfs", package, "--remount-ro", package]
     for name in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
         words += ["--ro-bind-try", name, name]
     words += ["--proc", "/proc", "--dev", "/dev"]
+    # A shared mapping of it is memory that no process seems to hold.
+    words += ["--dev-bind", "/dev/null", "/dev/zero"]
     if gpu:
         for device in devices():
             words += ["--dev-bind", str(device), str(device)]
-    words += ["--perms", "1777", "--size", disk, "--tmpfs", "/dev/shm"]
+    words += ["--perms", "1777", "--size", disk, "--tmpfs", WRITABLE[2]]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
     words += ["--info-fd", str(info), "--seccomp", str(calls), "--"]
     # It ends by itself too: a judge killed in the instant of starting it leaves nobody to end it.
-    seconds = int(limits.total_seconds) + 300
-    words += ["/bin/sh", "-c", f"echo ready; exec sleep {seconds}"]
+    seconds = int(limits.wall_seconds) + 300
+    words += ["/bin/sh", "-c", f"echo ready; exec sleep {seconds} >/dev/null 2>&1"]
     return words
 
 
@@ -180,105 +178,35 @@ class Bubblewrap:
         # bwrap tells the number before it has built everything.
         if self.process.stdout.readline() != b"ready\n":
             raise OSError("bwrap ended")
-        kinds = ["ipc", "uts", "net", "pid", "mnt"] + (["user"] if user else [])
+        kinds = ["ipc", "uts", "net", "pid", "mnt"]
         numbers = [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY) for kind in kinds]
         if user:
-            # Two of them: the first owns the other namespaces; from the second, inside it, no
-            # more can be made (--disable-userns).
-            numbers.insert(0, fcntl.ioctl(numbers[-2], NS_GET_USERNS))
+            numbers.insert(0, fcntl.ioctl(numbers[-1], NS_GET_USERNS))  # the one that owns them
+        if self._parent() != self.process.pid:
+            raise OSError("bwrap ended, and its child's number may be another's")
         return numbers
 
+    def _parent(self) -> int:
+        text = Path(f"/proc/{self.pid}/stat").read_text()
+        return int(text.rpartition(")")[2].split()[1])
+
+    def kill(self) -> None:
+        """Let the kernel end everything inside."""
+        if self.process.poll() is None:
+            self.process.kill()
+
+    def code(self, seconds: float) -> int | None:
+        """With which code it has ended, or does so in this time; None if it goes on."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
     def end(self) -> None:
-        """End everything inside."""
+        """End everything inside, and wait for it."""
         for number in getattr(self, "namespaces", []):
             os.close(number)
         self.namespaces = []
-        if self.process.poll() is None:
-            self.process.kill()
+        self.kill()
         self.process.wait()
         self.process.stdout.close()
-
-
-@dataclass
-class Sandbox:
-    """A submission's process in its sandbox, watched.
-
-    Attributes:
-        connection: the socket to :mod:`grading.runner.learner`.
-        pid: its process number, seen from here.
-        outer: bubblewrap's process; None without a sandbox.
-        limits: what is allowed.
-        spare: memory that a process has from the one it was forked from, in bytes.
-    """
-
-    connection: socket.socket
-    pid: int
-    outer: Bubblewrap | None
-    limits: Limits
-    spare: int
-    peak: int = field(default=0)
-    reason: str = field(default="")
-
-    def interrupt(self) -> None:
-        """As Ctrl-C does."""
-        try:
-            os.kill(self.pid, signal.SIGINT)
-        except ProcessLookupError:
-            pass
-
-    def tree(self) -> list[int]:
-        """The process numbers of all that belongs to the submission."""
-        found, waiting = [], [self.pid if self.outer is None else self.outer.pid]
-        while waiting and len(found) < 10_000:
-            pid = waiting.pop()
-            found.append(pid)
-            for path in Path(f"/proc/{pid}/task").glob("*/children"):
-                try:
-                    waiting += map(int, path.read_text().split())
-                except (OSError, ValueError):
-                    continue
-        return found
-
-    def check(self) -> None:
-        """Look at memory and processes.
-
-        Raises:
-            Ended: if there is too much of either.
-        """
-        pids = self.tree()
-        used = 0
-        for pid in pids:
-            used += max(0, _memory(pid) - self.spare)
-        self.peak = max(self.peak, used)
-        if used > self.limits.memory:
-            self.reason = f"it took more than {self.limits.memory / 2**30:.1f} GB of memory"
-        elif len(pids) > self.limits.processes + 2:
-            self.reason = f"it started more than {self.limits.processes} processes"
-        if self.reason:
-            raise Ended(self.reason)
-
-    def end(self) -> str:
-        """End everything, and say why it had ended, if that is known."""
-        self.connection.close()
-        if self.outer is not None:
-            self.outer.end()
-        else:
-            for pid in reversed(self.tree()):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except (ProcessLookupError, PermissionError):
-                    pass
-        return self.reason
-
-
-def _memory(pid: int) -> int:
-    """Bytes of memory that a process holds for itself."""
-    try:
-        text = Path(f"/proc/{pid}/status").read_text()
-    except (OSError, ValueError):
-        return 0
-    total = 0
-    for line in text.splitlines():
-        if line.startswith(("RssAnon:", "RssShmem:")):
-            total += int(line.split()[1]) * 1024
-    return total

@@ -3,7 +3,9 @@
 The sandbox already leaves nothing to gain by them. A user namespace of one's own, keys that
 processes share, sockets that no network namespace holds back, and the calls in which most ways out
 of a sandbox were found are one more door, so they are shut: for the process, all that it starts,
-and for good. A filter is a small program for the kernel (see seccomp(2) in the Linux manual).
+and for good. Memory that belongs neither to a process nor to a file of the sandbox is refused too,
+because nothing would count it. A filter is a small program for the kernel (see seccomp(2) in the
+Linux manual).
 """
 
 import ctypes
@@ -15,7 +17,7 @@ import struct
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
 ALLOW, ERROR = 0x7FFF0000, 0x00050000
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
-CALL, MACHINE, ARGUMENT = 0, 4, 16  # where they stand in what is looked at
+CALL, MACHINE, ARGUMENT, FLAGS = 0, 4, 16, 40  # where they stand in what is looked at
 CLONE_NEWUSER = 0x10000000
 FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink: these belong to the sandbox
 X32 = 0x40000000  # the bit of x86's third set of calls
@@ -51,11 +53,25 @@ REFUSED = {
     "kexec_load": (246, 104),
     "kexec_file_load": (320, 294),
     "open_by_handle_at": (304, 265),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
 }
 # A change of rights would reach Python itself through /proc/self/exe if it is the grader's own.
 # It is answered with "done" and not done: copying a file wants it.
-PRETENDED = {"fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452)}
-CLONE, CLONE3, SOCKET = (56, 220), (435, 435), (41, 198)
+# All of a submission stays one session and one group: a processor is shared out by them.
+PRETENDED = {
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "setsid": (112, 157),
+    "setpgid": (109, 154),
+}
+CLONE, CLONE3, SOCKET, MMAP = (56, 220), (435, 435), (41, 198), (9, 222)
+PRCTL, PR_SET_DUMPABLE = (157, 167), 4  # a process may not hide from the watch
+MAP_SHARED, MAP_ANONYMOUS = 0x01, 0x20
 MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
 
@@ -94,6 +110,17 @@ def program(machine: str) -> bytes:
     add(EQUAL, CLONE[column], 0, 4)
     add(LOAD, ARGUMENT)
     add(ANY_BIT, CLONE_NEWUSER, 0, 1)
+    add(RETURN, ERROR | errno.EPERM)
+    add(RETURN, ALLOW)
+    add(EQUAL, PRCTL[column], 0, 4)
+    add(LOAD, ARGUMENT)
+    add(EQUAL, PR_SET_DUMPABLE, 0, 1)
+    add(RETURN, ERROR)
+    add(RETURN, ALLOW)
+    add(EQUAL, MMAP[column], 0, 5)
+    add(LOAD, FLAGS)
+    add(ANY_BIT, MAP_ANONYMOUS, 0, 2)
+    add(ANY_BIT, MAP_SHARED, 0, 1)  # MAP_SHARED_VALIDATE has that bit too
     add(RETURN, ERROR | errno.EPERM)
     add(RETURN, ALLOW)
     add(EQUAL, SOCKET[column], 0, len(FAMILIES) + 2)

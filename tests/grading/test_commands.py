@@ -163,18 +163,13 @@ def test_names_may_be_patterns_as_in_nbgrader(course):
     assert "of: zoe; there are: ada, adam, bob" in done["log"]
 
 
-def test_without_a_sandbox_nothing_runs_unless_the_settings_say_so(course, monkeypatch):
+def test_without_a_sandbox_nothing_runs(course, monkeypatch):
     course.hand_in("ada", answers(**RIGHT))
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     done = formgrader(course).autograde(NAME, "ada")
     assert not done["success"]
     assert "bwrap was not found: install bubblewrap" in done["log"]
     assert not (course.root / "progress").exists()
-    config = course.root / "nbgrader_config.py"
-    config.write_text(config.read_text() + "\nc.RunCells.sandbox = False\n")
-    done = formgrader(course).autograde(NAME, "ada")
-    assert done["success"], done
-    assert fates(course) == {"ada": ("graded", "graded without a sandbox")}
 
 
 def test_a_run_that_is_going_on_is_not_disturbed(course):

@@ -59,7 +59,11 @@ def _start(folder: Folder) -> subprocess.Popen:
 
 
 def _below(pid: int) -> list[int]:
-    """All processes that descend from one."""
+    """All processes that descend from one, but learners' own.
+
+    Nothing tells whether one of these was killed or killed itself; and to an ordinary user's, that
+    holds for all processes in its sandbox.
+    """
     found, waiting = [], [pid]
     while waiting:
         for path in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
@@ -67,9 +71,19 @@ def _below(pid: int) -> list[int]:
                 children = [int(word) for word in path.read_text().split()]
             except OSError:
                 continue
-            found += children
+            found += [child for child in children if not _learners(child)]
             waiting += children
     return found
+
+
+def _learners(pid: int) -> bool:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    inside = len(status["NSpid"].split()) > 1
+    return inside and (status["Name"] not in ("bwrap", "sleep") or os.geteuid() != 0)
 
 
 def _forking(folder: Folder, *, ready: bool = False) -> list[int]:

@@ -29,9 +29,9 @@ class Box:
     """
 
     def __init__(self, play):
+        self.delay = 0.0
         self.connection, self.other = socket.socketpair()
         self.interrupted = threading.Event()
-        self.ticks = 0
         threading.Thread(target=self._play, args=[play], daemon=True).start()
 
     def _play(self, play):
@@ -41,8 +41,8 @@ class Box:
     def interrupt(self):
         self.interrupted.set()
 
-    def check(self):
-        self.ticks += 1
+    def waited(self):
+        return self.delay
 
     def end(self):
         self.connection.close()
@@ -119,18 +119,29 @@ def test_a_request_that_is_left_in_the_middle_ends_its_sandbox(session):
         line.sendall(frame(result("of the second")))
 
     tests = session(play, 5.0)
-    tick = tests.sandbox.check
 
-    def ring():
-        tick()
+    def ring(deadline):
         raise Alarm
 
-    tests.sandbox.check = ring
+    tests.incoming.receive = ring
     with pytest.raises(Alarm):
         tests.ask({"do": "call"})
     assert tests.sandbox is None
     with pytest.raises(Stopped, match="Python had stopped before"):
         tests.ask({"do": "call"})
+
+
+def test_the_clock_stands_still_while_there_is_no_processor(session):
+    def play(line, box):
+        receive(line)
+        for _ in range(10):
+            time.sleep(0.1)
+            box.delay += 0.1
+        line.sendall(frame(result("late")))
+
+    tests = session(play, 0.3)
+    assert tests.ask({"do": "call"}) == "late"
+    assert not tests.sandbox.interrupted.is_set()
 
 
 def test_who_does_not_take_what_a_test_passes_is_ended(session):
