@@ -377,6 +377,9 @@ def test_a_learner_does_it_all_in_the_list_of_assignments(settings, ben):
     """What the guide says: menu Nbgrader, Assignment List; what was submitted is listed there."""
     ben.open(f"/user/{ben.name}/lab")
     ben.page.get_by_role("menuitem", name="Nbgrader").click(timeout=60_000)
+    # While a notebook is debugged, debugpy answers every account that connects to its port.
+    assert ben.page.locator('[data-id="table-of-contents"]').count() == 1
+    assert ben.page.locator('[data-id="jp-debugger-sidebar"]').count() == 0
     entries = ben.page.locator(".lm-Menu-itemLabel")
     assert "Assignment List" in entries.all_inner_texts()
     assert "Formgrader" not in entries.all_inner_texts()
