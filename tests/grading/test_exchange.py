@@ -295,8 +295,10 @@ def test_another_disk_may_have_any_times_and_owners_so_it_is_left_out(hub, where
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"this machine lets nobody mount: {done.stderr.strip()}")
-        log = hub.collect()
-        subprocess.run(["umount", str(path / where)], check=True)
+        try:
+            log = hub.collect()
+        finally:
+            subprocess.run(["umount", str(path / where)], check=True)
     assert f"{path}: {'it' if where == '.' else where} is on another disk" in log
     assert hub.collected() == {}
 
