@@ -61,7 +61,8 @@ def handed_in(claimed: str, changed: int) -> datetime:
 
     Only root can choose a ctime. The kernel sets it to the machine's time whenever a file's
     content, name, mode or modification time changes, and a folder's whenever an entry is added or
-    removed. So a submission has been in the exchange, as it is now, since its latest ctime;
+    removed. So a submission has been in the exchange, as it is now, since its latest ctime (but
+    for a mapped file, which can be written to for half a minute, until the system saves it);
     renaming or touching it only makes it later. Its name, its modification time and
     ``timestamp.txt`` are its author's to choose. The time in the name is taken where it agrees
     with the ctime but for :data:`SLACK`, and the ctime otherwise.

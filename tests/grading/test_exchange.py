@@ -30,7 +30,7 @@ from traitlets.config import Config
 from grading import exchange, submission
 
 ROOT = os.geteuid() == 0
-ACCOUNTS = {"ada": 61001, "ben": 61002} if ROOT else {"ben": os.geteuid()}
+ACCOUNTS = {"ada": 61001, "ben": 61002, "grader": 61003} if ROOT else {"ben": os.geteuid()}
 COURSE, NOTEBOOK = "attention-position-cache", f"{NAME}.ipynb"
 LONG_AGO, TO_COME = "2020-02-02 20:02:02.000000 UTC", "2099-01-01 00:00:00.000000 UTC"
 separate = pytest.mark.skipif(not ROOT, reason="only root can act under two accounts")
@@ -253,6 +253,20 @@ def test_a_classmates_name_gives_nothing_and_takes_nothing(hub):
 
 
 @separate
+def test_the_graders_account_collects_with_no_rights_of_roots(hub):
+    hub.submit("ada")
+    hub.submit("ben")
+    path = hub.plant("ben", lambda path: (path / NOTEBOOK).chmod(0o600), at=TO_COME)
+    course = hub.course.root
+    for each in (course, *course.rglob("*"), hub.inbound.parent, hub.inbound):
+        os.chown(each, ACCOUNTS["grader"], ACCOUNTS["grader"])
+    act("grader", lambda: (course / "log").write_text(hub.collect()))
+    log = (course / "log").read_text()
+    assert f"{path}: warmup.ipynb cannot be opened (Permission denied)" in log
+    assert hub.collected() == {"ada": RIGHT["double"], "ben": RIGHT["double"]}
+
+
+@separate
 def test_a_file_in_ones_folder_that_another_account_owns_is_left_out(hub):
     hub.submit("ada")
     path = hub.plant("ben", lambda path: (path.chmod(0o777), (path / NOTEBOOK).unlink()))
@@ -281,8 +295,10 @@ def test_another_disk_may_have_any_times_and_owners_so_it_is_left_out(hub, where
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"this machine lets nobody mount: {done.stderr.strip()}")
-        log = hub.collect()
-        subprocess.run(["umount", str(path / where)], check=True)
+        try:
+            log = hub.collect()
+        finally:
+            subprocess.run(["umount", str(path / where)], check=True)
     assert f"{path}: {'it' if where == '.' else where} is on another disk" in log
     assert hub.collected() == {}
 

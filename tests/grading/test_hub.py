@@ -321,6 +321,13 @@ def test_the_token_of_a_server_opens_no_more_doors(settings, ada, ben, cleo):
         assert {path: code for path, code in opened.items() if code not in (403, 404)} == {}
 
 
+OPEN = """url => new Promise(done => {
+    const socket = new WebSocket(url);
+    socket.onopen = () => done(true);
+    socket.onerror = () => done(false);
+})"""
+
+
 def test_a_page_of_one_server_reaches_no_other(settings, ada):
     """As a page from a learner's server, or a notebook's output, would try in her browser."""
     assert ada.open(f"/services/{COURSE}/formgrader") == 200
@@ -331,6 +338,17 @@ def test_a_page_of_one_server_reaches_no_other(settings, ada):
             address(settings, path),
         )
         assert reached == 0, path
+    # A request without an answer, and a web socket, would need neither the browser's consent.
+    course = Path(settings["course"])
+    there = {path.name for path in course.iterdir()}
+    ada.page.evaluate(
+        'url => fetch(url, {method: "POST", mode: "no-cors", credentials: "include", body: "{}"})',
+        address(settings, f"/services/{COURSE}/api/contents"),
+    )
+    assert {path.name for path in course.iterdir()} == there
+    for place, opens in {"/user/ada": True, f"/services/{COURSE}": False}.items():
+        url = address(settings, f"{place}/api/events/subscribe").replace("https:", "wss:")
+        assert ada.page.evaluate(OPEN, url) is opens, place
     kept = {cookie["name"]: cookie for cookie in ada.page.context.cookies()}
     logins = {name for name in kept if "jupyterhub-user" in name or "service" in name}
     assert len(logins) == 2, kept
@@ -338,6 +356,10 @@ def test_a_page_of_one_server_reaches_no_other(settings, ada):
         assert name.startswith("__Host-")
         assert kept[name]["httpOnly"]
         assert kept[name]["secure"]
+    # One cookie of the hub's goes to all domains. It logs nobody in.
+    (everywhere,) = [name for name in kept if kept[name]["domain"].startswith(".")]
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        asked(settings, "/hub/api/user", Cookie=f"{everywhere}={kept[everywhere]['value']}")
 
 
 RUN = """([path]) => new Promise(done => {
@@ -377,6 +399,9 @@ def test_a_learner_does_it_all_in_the_list_of_assignments(settings, ben):
     """What the guide says: menu Nbgrader, Assignment List; what was submitted is listed there."""
     ben.open(f"/user/{ben.name}/lab")
     ben.page.get_by_role("menuitem", name="Nbgrader").click(timeout=60_000)
+    # While a notebook is debugged, debugpy answers every account that connects to its port.
+    assert ben.page.locator('[data-id="table-of-contents"]').count() == 1
+    assert ben.page.locator('[data-id="jp-debugger-sidebar"]').count() == 0
     entries = ben.page.locator(".lm-Menu-itemLabel")
     assert "Assignment List" in entries.all_inner_texts()
     assert "Formgrader" not in entries.all_inner_texts()
