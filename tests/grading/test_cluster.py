@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from certipy import Certipy
 from course_folder import RIGHT, ROOT, Folder, answers, source
 
 SLOW = "import time\ntime.sleep(0.4)\n" + RIGHT["double"]
@@ -31,10 +32,8 @@ def _start(words: list[str], root: Path) -> subprocess.Popen:
 @pytest.fixture
 def certificates(tmp_path):
     """A key and a certificate for everybody, in dask's own environment variables."""
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=dask"]
-    words += ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(["openssl", *words], check=True, capture_output=True)
+    made_for = Certipy(store_dir=str(tmp_path)).create_ca("dask")["files"]
+    key, certificate = made_for["key"], made_for["cert"]
     names = {"REQUIRE_ENCRYPTION": "True", "TLS__CA_FILE": certificate}
     for part in ("SCHEDULER", "WORKER", "CLIENT"):
         names |= {f"TLS__{part}__KEY": key, f"TLS__{part}__CERT": certificate}

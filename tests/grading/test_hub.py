@@ -23,6 +23,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from certipy import Certipy
 
 from tools import answers, hub, start
 
@@ -69,10 +70,8 @@ def settings(folder):
     made["domain"] = made["domain"].replace("http:", "https:")
     made["admins"] = ["ada"]  # and yet her server has no such rights
     (folder / "hub.toml").write_text(hub.toml(made))
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=hub"]
-    words += ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(["openssl", *words], check=True, capture_output=True)
+    made_for = Certipy(store_dir=str(folder)).create_ca("hub")["files"]
+    key, certificate = made_for["key"], made_for["cert"]
     tls = [f"--JupyterHub.ssl_key={key}", f"--JupyterHub.ssl_cert={certificate}"]
     log = folder / "hub.log"
     with log.open("w") as file:
