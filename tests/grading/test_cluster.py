@@ -32,11 +32,12 @@ def _start(words: list[str], root: Path) -> subprocess.Popen:
 @pytest.fixture
 def certificates(tmp_path):
     """A key and a certificate for everybody, in dask's own environment variables."""
-    made_for = Certipy(store_dir=str(tmp_path)).create_ca("dask")["files"]
-    key, certificate = made_for["key"], made_for["cert"]
-    names = {"REQUIRE_ENCRYPTION": "True", "TLS__CA_FILE": certificate}
+    store = Certipy(store_dir=str(tmp_path))
+    authority = store.create_ca("authority")["files"]
+    files = store.create_signed_pair("dask", "authority")["files"]
+    names = {"REQUIRE_ENCRYPTION": "True", "TLS__CA_FILE": authority["cert"]}
     for part in ("SCHEDULER", "WORKER", "CLIENT"):
-        names |= {f"TLS__{part}__KEY": key, f"TLS__{part}__CERT": certificate}
+        names |= {f"TLS__{part}__KEY": files["key"], f"TLS__{part}__CERT": files["cert"]}
     config = pytest.importorskip("dask", reason="the extra `cluster` is not installed").config
     with pytest.MonkeyPatch.context() as patched:
         for name, value in names.items():

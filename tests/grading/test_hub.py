@@ -70,9 +70,8 @@ def settings(folder):
     made["domain"] = made["domain"].replace("http:", "https:")
     made["admins"] = ["ada"]  # and yet her server has no such rights
     (folder / "hub.toml").write_text(hub.toml(made))
-    made_for = Certipy(store_dir=str(folder)).create_ca("hub")["files"]
-    key, certificate = made_for["key"], made_for["cert"]
-    tls = [f"--JupyterHub.ssl_key={key}", f"--JupyterHub.ssl_cert={certificate}"]
+    files = Certipy(store_dir=str(folder)).create_ca("hub")["files"]
+    tls = [f"--JupyterHub.ssl_key={files['key']}", f"--JupyterHub.ssl_cert={files['cert']}"]
     log = folder / "hub.log"
     with log.open("w") as file:
         process = subprocess.Popen(
