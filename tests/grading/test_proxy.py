@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from grading.runner import judge
-from grading.runner.job import Ended, Job, Limits, Stopped
+from grading.runner.job import Cell, Ended, Job, Limits, Stopped
 from grading.runner.protocol import HEAD, Body, Disconnected, Incoming, Timeout, receive, send
 from grading.runner.proxy import Proxy, Session, SplitProbe
 
@@ -241,25 +241,32 @@ def test_any_reply_is_a_result_or_an_exception_that_can_be_shown(reply, data):
         assert not isinstance(problem, StopIteration)  # a loop of the test would end in silence
 
 
-@given(st.fixed_dictionaries({"callback": JSON | st.just(0)}, optional={"arguments": JSON}))
-@example({"callback": 0, "arguments": {"tuple": [{"tuple": [COMMA]}, {"dict": []}]}})
-def test_any_call_of_a_tests_function_has_an_answer(header):
-    tests = Session(Nobody, Limits())
-    tests.callbacks[0] = lambda *args, **options: len(args)
-    answer, _ = tests._called(header, Body(memoryview(b"")))
-    assert json.dumps(answer)
-    assert answer.keys() <= {"result", "raised"}
+FUNCTION = {"names": {"f": {"reference": {"handle": 0, "type": "function"}}}}
+CALLED = {"callback": 0, "arguments": {"tuple": [{"tuple": [COMMA]}, {"dict": []}]}}
+FRAMES = st.builds(frame, REPLIES | st.just(FUNCTION) | st.just(CALLED), st.binary(max_size=16))
+CELLS = (
+    Cell("def f(x, g): return g(x)", "answer"),
+    Cell("assert f(1, lambda x, **options: x + 1) == 2", "test"),
+    Cell("assert f([2], len) == 1", "test"),
+)
 
 
-@given(JSON, st.binary(max_size=16))
-@example({"f": COMMA}, bytes(8))
-@example({"f": {"reference": {"handle": -1, "type": "object"}}}, b"")
-def test_any_names_are_the_learners_or_an_error_of_the_cell(names, data):
-    run = judge._Run(Job((), ("f", "g")), Nobody)
-    run.session.request = lambda what: ({"names": names}, Body(memoryview(data)))
-    outputs = run._refresh()
-    assert [output["ename"] for output in outputs] in ([], ["RuntimeError"])
-    assert run.space.keys() <= {"f", "g", "__name__", "__builtins__"}
+@given(st.lists(FRAMES, max_size=6))
+@example([frame({}), frame({"names": {"f": COMMA}}, bytes(8))])
+@example([frame({}), frame(FUNCTION), frame(CALLED, bytes(8)), frame({"result": 2})])
+@example([frame({}), frame(FUNCTION), frame({"result": COMMA}, bytes(8))])
+def test_any_process_in_the_place_of_the_learners_gets_a_verdict(frames):
+    left = iter(frames)
+
+    def play(line, box):
+        for each in left:
+            receive(line)
+            line.sendall(each)
+
+    limits = Limits(cell_seconds=0.2, total_seconds=2)
+    verdict = judge.judge(Job(CELLS, ("f",), limits=limits), lambda: Box(play))
+    assert len(verdict.outputs) == len(CELLS)
+    assert verdict.to_json()
 
 
 @given(OUTPUTS | JSON)
