@@ -7,6 +7,7 @@ The other has imported a module of the grader's, and forks processes that call a
 what takes long is then not done by the one process that writes.
 """
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -329,16 +330,18 @@ def _be_judge(job: Job, parent: int, line: socket.socket, report: int) -> None:
     if not job.gpu:  # whose driver takes address space as it likes
         span = _address_space() + job.limits.memory + 2**31
         resource.setrlimit(resource.RLIMIT_AS, (span, span))
-    with open(report, "w") as file:
 
-        def tell(result: list | dict) -> None:
-            print(json.dumps(result), file=file, flush=True)
+    def tell(result: list | dict) -> None:
+        print(json.dumps(result), file=file, flush=True)
 
-        try:
-            tell(asdict(judge(job, lambda: Sandbox(line), tell)))
-        except Exception as problem:
-            tell({"problem": _where(problem)})
-    os._exit(0)
+    try:
+        with open(report, "w") as file:
+            try:
+                tell(asdict(judge(job, lambda: Sandbox(line), tell)))
+            except Exception as problem:
+                tell({"problem": _where(problem)})
+    finally:
+        os._exit(0)
 
 
 # --- in a learner's process
@@ -354,8 +357,9 @@ def _enter(connection: socket.socket, numbers: list[int], shell) -> None:
     with connection.makefile("rb") as stream:
         setting = json.loads(stream.readline())
     theirs, *namespaces = numbers
-    # Should the machine run out of memory, this process is ended before any other.
-    Path("/proc/self/oom_score_adj").write_text("1000")
+    with contextlib.suppress(OSError):
+        # Should the machine run out of memory, this process is ended before any other.
+        Path("/proc/self/oom_score_adj").write_text("1000")
     for number in namespaces:
         if LIBC.setns(number, 0) != 0:
             raise OSError(ctypes.get_errno(), "setns")

@@ -25,6 +25,8 @@ from grading.runner.sandbox import WRITABLE, Bubblewrap
 TICK = 0.05  # seconds between two looks
 SPARE_SECONDS = 20  # that the judge may take beyond the time that it gives its tests
 TICKS = os.sysconf("SC_CLK_TCK")
+# Bytes that the kernel keeps for a socket at most, by the line of `sockstat` that counts them.
+SOCKETS = {"sockets:": 425_984, "TCP:": 10 * 2**20, "TCP6:": 10 * 2**20}
 WEIGHT = 1.25  # one step of niceness: a process gets 1.25 times less of a processor
 START, END, GONE = b"start", b"end", b"gone"  # what the judge may ask for, or tell
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
@@ -123,6 +125,7 @@ class Usage:
         disks = [os.fstatvfs(number) for number in self._folders]
         self.files = sum(disk.f_files - disk.f_ffree for disk in disks)
         written = sum((disk.f_blocks - disk.f_bfree) * disk.f_frsize for disk in disks)
+        written += self._buffers()
         held = sum(self._held(pid) for pid in stats)
         self.memory = written + max(0, held - self._spare)
         if self.memory > enough:
@@ -168,6 +171,12 @@ class Usage:
                 tasks = os.listdir(f"/proc/self/fd/{self._proc}/{pid}/task")
                 states += [self._stat(f"{pid}/task/{task}")[:1] for task in tasks]
         return states.count(["R"])
+
+    def _buffers(self) -> int:
+        """Bytes that may lie in sockets, which no process is charged for."""
+        lines = self._read("1/net/sockstat") + self._read("1/net/sockstat6")
+        counts = [line.split()[:3] for line in lines.splitlines()]
+        return sum(SOCKETS.get(kind, 0) * int(number) for kind, _, number in counts)
 
     def _held(self, pid: int) -> int:
         """Bytes of memory of a process, with those that it has in common with others."""
@@ -276,7 +285,7 @@ class Watched:
         """
         self.look()
         # What ends bubblewrap ends the learner's process first.
-        code = None if self.reason else self._outer.code(0.5 if gone else 0)
+        code = None if self.reason else self._outer.code(0.2 if gone else 0)
         self._outer.end()
         self._usage.close()
         os.close(self._process)

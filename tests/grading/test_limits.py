@@ -91,6 +91,16 @@ MEMORY = {
     "several, each below the limit": FOUR.replace("BEFORE", "pass"),
     "orphans": FOUR.replace("BEFORE", "os.fork() and os._exit(0)"),
     "other programs": PROGRAMS,
+    "sockets": f"""import os, socket
+for _ in range(10):
+    if os.fork() == 0:
+        pairs = [socket.socketpair() for _ in range(100)]
+        for one in [one for pair in pairs for one in pair]:
+            one.setblocking(False)
+            one.send(b"1" * 100_000)
+        {KEEP}
+        os._exit(0)
+{KEEP}""",
     "files in all folders": f"""data = b"1" * ({60 * MB})
 for place in ("/tmp/a", "/dev/shm/a", "/home/learner/a"):
     open(place, "wb").write(data)
