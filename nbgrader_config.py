@@ -28,11 +28,8 @@ c.Autograde.autograde_preprocessors = ["grading.plugins.RunCells"]
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "grading.feedback.HideTests",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 c.GenerateFeedback.exporter_class = "grading.feedback.FeedbackExporter"
-# Feedback shows a learner's cells: no script in them may run in the reader's browser.
-c.HTMLExporter.sanitize_html = True
 # Through an exchange (docs/hub.md), learners must be able to read what is returned to them.
 c.ExchangeFactory.release_feedback = "grading.plugins.ReleaseFeedback"
 

@@ -140,6 +140,7 @@ def _render(notebook: NotebookNode, assignment: str, *, config: Config, **shown)
     """Have :func:`render` called in a process of its own."""
     argument = shown | {"notebook": nbformat.writes(notebook), "assignment": assignment}
     argument["config"] = json.loads(json.dumps(config, default=str))
+    argument["server"] = pool.fork_server("grading.rendering").path
     return pool.call("grading.evaluate", "render", argument, RENDER_SECONDS)
 
 
@@ -150,6 +151,13 @@ def render(argument: dict) -> dict:
     notebook, _ = LimitOutput(config=config).preprocess(notebook, {})
     copy = nbformat.writes(notebook)
     return {"notebook": copy, "page": feedback.page(notebook, **argument, config=config)}
+
+
+def prepare() -> None:
+    """Have imported and compiled what a page needs, before any fork."""
+    shown = {"points": {}, "max_score": 0.0, "penalty": 0.0, "comments": {}}
+    text = nbformat.writes(nbformat.v4.new_notebook())
+    render({"notebook": text, "assignment": "", "config": {}} | shown)
 
 
 def fill(notebook: NotebookNode, places: tuple[int, ...], outputs: list[list[dict]]) -> None:

@@ -183,9 +183,9 @@ def test_a_page_does_not_repeat_what_the_tests_passed(graded):
     assert "cannot take 7" not in page
     assert "What your code printed here is not shown" in page
     assert "ValueError" in page
-    assert "its message is your code&#39;s own and is not shown" in page
+    assert "its message is your code's own and is not shown" in page
     # What a library says explains, and is kept.
-    assert "has no attribute &#39;louder&#39;" in page
+    assert "has no attribute 'louder'" in page
 
 
 def test_a_page_runs_nothing_and_asks_nobody(graded):
