@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import hashlib
 import hmac
+import os
 import time
 import traceback
 from collections import Counter
@@ -35,6 +36,7 @@ from grading.runner.job import Cell, Job, Limits
 from grading.storage import GRADED, RETRY, ZERO, Record
 from grading.submission import Submission, printable
 
+MAX_NAME = 200  # bytes of a learner's name, which becomes a file's with a suffix
 MAX_FAULTS = 3  # submissions in a row that the machine keeps from being written down
 
 
@@ -184,6 +186,7 @@ class Batch:
         show: report.Progress,
     ):
         self.course, self.assignment, self.source = course, assignment, source
+        plan(rebuild([], source), source)  # what fails from now on is a submission's own fault
         self.options, self.show = options, show
         self.rules = course.fingerprint(assignment) + ("" if options.sandbox else " no sandbox")
         self.secret = storage.course_secret(course.root)
@@ -222,7 +225,7 @@ class Batch:
     def _read(self, learner: str) -> Entry | None:
         """A submission, its earlier score withdrawn; None if there is nothing to do."""
         shown = printable(learner)
-        if not NAME.fullmatch(learner):
+        if not NAME.fullmatch(learner) or len(os.fsencode(learner)) > MAX_NAME:
             reason = "left out: rename the folder (letters, digits, and . @ - _ inside)"
             self.show.line(shown, reason)
             return None
@@ -278,8 +281,14 @@ class Batch:
         Raises:
             Reject: if it can only get zero.
         """
-        notebook = rebuild(submission.cells(entry.submission), self.source)
-        steps = plan(notebook, self.source)
+        try:
+            notebook = rebuild(submission.cells(entry.submission), self.source)
+            steps = plan(notebook, self.source)
+        except (Reject, MemoryError):
+            raise
+        except Exception as error:  # the instructor's own went this way before
+            kind = type(error).__name__
+            raise Reject(f"The notebook cannot be read ({kind}). {submission.REMEDY}") from error
         job = self._job(steps)
         entry.key = hashlib.sha256(f"{self.rules} {job.to_json()}".encode()).hexdigest()
         if self.options.force:
