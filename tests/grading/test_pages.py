@@ -1,15 +1,20 @@
 """Pages that an instructor or a classmate opens: nothing of a submission acts there."""
 
+import os
 import re
+import resource
+import socket
+from pathlib import Path
 
 import injections
 import pytest
 from bs4 import BeautifulSoup
-from course_folder import NAME
+from course_folder import NAME, ROOT
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from traitlets.config import Config
 
 from grading import evaluate, formgrader, rendering
+from grading.runner import forkserver
 
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6o"
@@ -159,3 +164,106 @@ def f(x): return x
     assert svg.img["src"].startswith("data:image/svg+xml;base64,")
     assert table.td.text == "7"
     assert plain.text.strip() == "array([1])"
+
+
+# --- the process that draws
+
+
+def _look(argument):
+    """What a process can do that has been taken over while it drew."""
+    found = {
+        "user": os.getuid(),
+        "files": sorted(os.listdir("/")),
+        "course": (ROOT / "solutions").exists(),
+    }
+    found["processes"] = len([name for name in os.listdir("/proc") if name.isdigit()])
+    for name, act in {
+        "network": lambda: socket.create_connection(("127.0.0.1", argument["port"]), 1),
+        "writes": lambda: Path("/etc/passwd").open("a"),
+        "memory": lambda: bytearray(8 * 2**30),
+        "open": lambda: os.fstat(3),
+    }.items():
+        try:
+            act()
+        except (OSError, MemoryError) as refused:
+            found[name] = type(refused).__name__
+    return found
+
+
+def test_who_takes_over_the_process_that_draws_has_gained_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found = forkserver.boxed(_look, {"port": server.getsockname()[1]}, rendering.BOX, 60)
+    assert found["network"] in ("ConnectionRefusedError", "OSError")
+    assert found["writes"] in ("PermissionError", "FileNotFoundError", "OSError")
+    assert found["memory"] == "MemoryError"
+    assert found["open"] == "OSError"
+    assert found["processes"] <= 4
+    assert not found["course"]
+    assert os.getuid() or found["user"] >= forkserver.FIRST_USER
+
+
+def _forever(argument):
+    while True:
+        pass
+
+
+def test_a_process_that_draws_for_ever_is_ended():
+    assert forkserver.boxed(_forever, {}, rendering.BOX, 1) == {}
+    gone = [path for path in Path("/proc").glob("[0-9]*/stat") if "(bwrap)" in _stat(path)]
+    assert not [path for path in gone if _stat(path).split()[3] == str(os.getpid())]
+
+
+def _stat(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"html": 5}, {"html": []}, {"html": ["x"] * 3}, {"html": [1, {"a": []}]}]
+)
+def test_an_answer_of_another_form_shows_the_text(monkeypatch, answer):
+    monkeypatch.setattr(forkserver, "boxed", lambda *_: answer)
+    pieces = [("code", "x", {}), ("terminal", "y", {}), ("html", "<b>z</b>", {})]
+    assert rendering._drawn(pieces) == [None, None, "<b>z</b>"]
+
+
+def test_a_forged_answer_is_cleaned(monkeypatch):
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)  # this process goes on
+    forged = f"<img src=x onerror={injections.RUN}><h4 class='score'>5</h4>"
+    monkeypatch.setattr(forkserver, "boxed", lambda *_: {"html": [forged] * 3})
+    pieces = [("code", "x", {}), ("terminal", "y", {}), ("markdown", "z", {})]
+    assert rendering.clean({"pieces": pieces})["html"] == ["5", "5", "<img><h4>5</h4>"]
+
+
+def test_what_would_take_too_long_is_left_and_the_rest_is_drawn():
+    slow = "x" * 100 + " \n" * 90_000
+    cells = [new_code_cell("a = 1"), new_code_cell(slow), new_code_cell("b = 2")]
+    cells.append(new_code_cell("", outputs=[new_output("stream", text="\x1b[1m" * 40_000)]))
+    shown = rendering.view(new_notebook(cells=cells)).cells
+    assert 'class="n">a</span>' in shown[0].source
+    assert shown[1].source.startswith("<pre>[Shown as it was typed")
+    assert len(shown[1].source) < 2 * rendering.MAX_PLAIN
+    assert 'class="n">b</span>' in shown[2].source
+
+
+def test_without_a_sandbox_a_page_holds_text(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    server = forkserver.ForkServer("grading.rendering")
+    server.start()
+    try:
+        cells = [new_markdown_cell("*a* <b>"), new_code_cell("b = 1")]
+        shown = rendering.view(new_notebook(cells=cells), server.path).cells
+    finally:
+        server.close()
+    assert shown[0].source.endswith("*a* &lt;b&gt;</pre>")
+    assert shown[1].source.endswith("b = 1</pre>")
+
+
+def test_a_notebook_shows_no_more_than_a_page_holds(monkeypatch):
+    monkeypatch.setattr(rendering, "MAX_PAGE", 1000)
+    cells = [new_code_cell("x" * 300, id=f"c{n}") for n in range(5)]
+    shown = [cell.source for cell in rendering.view(new_notebook(cells=cells)).cells]
+    assert sum(map(len, shown)) < 1500
+    assert shown[-1] == rendering.LEFT_OUT
