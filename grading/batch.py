@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import hashlib
 import hmac
+import json
 import os
 import time
 import traceback
@@ -13,7 +14,6 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -137,6 +137,7 @@ def _report(batch: "Batch", learners: list[str], chosen: list[str], seconds: flo
         summary = {"assignment": assignment, "done": done, "sandbox": batch.options.sandbox}
         summary |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
         summary |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
+        summary["processor"] = round(time.process_time() - batch.start, 3)
         summary["spent"] = {name: round(value, 2) for name, value in batch.spent.items()}
         report.write_csv(path, cells, table)
         report.write_json(path.with_suffix(".json"), summary)
@@ -194,6 +195,7 @@ class Batch:
         self.verdicts = storage.Verdicts(self.records / "verdicts")
         self.begun = False
         self.ran = 0
+        self.start = time.process_time()  # of this process, which alone writes
         self.spent: Counter[str] = Counter()  # seconds of this process, by what it does
         self.unwritten: dict[str, str] = {}  # of whom it could not be written down how it ended
         self._faults = 0  # of the machine, in a row
@@ -298,7 +300,7 @@ class Batch:
         return Task(
             learner=entry.submission.learner,
             assignment=self.assignment,
-            notebook=nbformat.writes(notebook),
+            notebook=json.dumps(notebook),
             places=tuple(step.place for step in steps),
             job=job,
             verdict=verdict,

@@ -36,6 +36,7 @@ SILENT_ERROR = {
 FRAME = re.compile(r"^Cell In\[(\d+)\], line")
 # The reader's browser runs nothing and asks nobody: neither for us nor for what was handed in.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'"
+MATHJAX = re.escape("{{ mathjax() }}")  # in nbgrader's templates; it loads from another site
 HEAD = f'<head>\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
 # What a cell shows is drawn inside its own box, whatever moves it (a formula can).
 CONTAINED = "<style>.rendered_html, .output_subarea { contain: paint; }</style>"
@@ -90,11 +91,11 @@ class Compiled(BytecodeCache):
 
 
 class Edits(Extension):
-    """What `environment.edits` changes in the text of templates, before they are compiled."""
+    """What `environment.edits` changes in the text of templates: patterns and replacements."""
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         for text, other in self.environment.edits.items():
-            source = source.replace(text, other)
+            source = re.sub(text, other, source)
         return source
 
 
@@ -138,7 +139,7 @@ class Page(HTMLExporter):
 class FeedbackExporter(Page):
     """nbgrader's page without scripts: its only one loads MathJax from another site."""
 
-    edits: ClassVar[dict[str, str]] = {"<head>": HEAD, "{{ mathjax() }}": CONTAINED}
+    edits: ClassVar[dict[str, str]] = {"<head>": HEAD, MATHJAX: CONTAINED}
     compiled: ClassVar[Compiled] = Compiled()
 
 

@@ -18,9 +18,9 @@ from jinja2 import Environment, FileSystemLoader
 from nbgrader.server_extensions.formgrader import base, handlers
 from tornado.web import StaticFileHandler
 
-from grading.feedback import CONTAINED, Compiled, Edits, Page
+from grading.feedback import CONTAINED, MATHJAX, Compiled, Edits, Page
 
-MATHJAX = Path(__file__).resolve().parents[1] / "book" / "_static" / "mathjax"
+FOLDER = Path(__file__).resolve().parents[1] / "book" / "_static" / "mathjax"
 # Of TeX, what writes formulas: nothing that loads, links or styles.
 TYPESET = """<script>
 MathJax = {
@@ -55,8 +55,10 @@ class GradersPage(Page):
     """A submission as the formgrader shows it."""
 
     edits: ClassVar[dict[str, str]] = {
-        "{{ mathjax() }}": CONTAINED + (TYPESET if MATHJAX.is_dir() else ""),
+        MATHJAX: (CONTAINED + (TYPESET if FOLDER.is_dir() else "")).replace("\\", r"\\"),
         "<script": '<script nonce="{{ nonce() }}"',
+        # A text in a script is escaped as scripts want it.
+        r'= "\{\{ ([\w.]+) \}\}([\w/]*)";': r'= {{ (\1 ~ "\2") | tojson }};',
     }
     compiled: ClassVar[Compiled] = Compiled()
 
@@ -105,7 +107,7 @@ def install() -> None:
     handlers.SubmissionFilesHandler.content_security_policy = property(
         lambda self: f"{inherited.fget(self)}; default-src 'none'; sandbox"
     )
-    place = (r"/formgrader/mathjax/(.*)", StaticFileHandler, {"path": str(MATHJAX)})
+    place = (r"/formgrader/mathjax/(.*)", StaticFileHandler, {"path": str(FOLDER)})
     handlers.default_handlers.append(place)
 
 

@@ -227,7 +227,8 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
             otherwise = len(result) if is_grade(cell) else 0
             result.insert(follows[-1] + 1 if follows else otherwise, ours(name, cell.source))
 
-    notebook = new_notebook(cells=result)
+    notebook = new_notebook()
+    notebook.cells = result
     for key in ("kernelspec", "language_info"):
         if key in source.metadata:
             notebook.metadata[key] = source.metadata[key]

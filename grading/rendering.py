@@ -38,7 +38,7 @@ from grading.runner.job import Limits
 PIECE_SECONDS = 3  # of processor time, for one piece
 SECONDS = 20  # of processor time, for all of a notebook, drawing and cleaning each
 WAIT_SECONDS = 90  # on a machine that has other things to do
-BOX = Limits(total_seconds=SECONDS, memory=2**30, processes=8, disk=2**20)
+BOX = Limits(total_seconds=SECONDS, memory=2**29, processes=8, disk=2**20)
 MAX_TEXT = 200_000  # characters of a piece that is drawn
 MAX_HTML = 12_000_000  # characters of what becomes of it
 MAX_PAGE = 20_000_000  # characters of HTML and pictures for all of a notebook
@@ -101,12 +101,12 @@ def _output(output: NotebookNode, later: Callable) -> NotebookNode:
     kind = output.output_type
     made = NotebookNode(output_type=kind, metadata=NotebookNode())
     if kind == "stream":
-        made.name = "stderr" if output.name == "stderr" else "stdout"
-        later(made, "text", "terminal", output.text)
+        made.name = "stderr" if output.get("name") == "stderr" else "stdout"
+        later(made, "text", "terminal", output.get("text"))
         return made
     if kind == "error":
         made.traceback = [""]
-        later(made.traceback, 0, "terminal", "\n".join(map(str, output.traceback)))
+        later(made.traceback, 0, "terminal", "\n".join(map(str, output.get("traceback", ""))))
         return made
     made.output_type = "display_data"
     data = output.get("data", {})
@@ -294,8 +294,8 @@ _TEXT = nh3.Cleaner(
 
 def clean(argument: dict) -> dict:
     """HTML for each piece that a page may hold, or None; drawn in a sandbox."""
-    for kind, most in ((resource.RLIMIT_CPU, 2 * SECONDS), (resource.RLIMIT_DATA, 2 * BOX.memory)):
-        resource.setrlimit(kind, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, 2 * SECONDS))
+    resource.setrlimit(resource.RLIMIT_DATA, (2 * BOX.memory,) * 2)
     drawn = _drawn(argument["pieces"])
     made = []
     for (kind, text, _), found in zip(argument["pieces"], drawn, strict=True):
