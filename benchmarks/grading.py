@@ -245,7 +245,9 @@ def measure(options: argparse.Namespace) -> dict:
         for path in (folder.root / "progress" / slug).glob("*.json"):
             path.unlink()
         folder.grade(jobs)
-        spent = folder.told()["spent"]
+        told = folder.told()
+        spent = told["spent"]
+        record["writer_processor"] = round(told["processor"] / size, 4)
         record["writer"] = round((spent["prepare"] + spent["write"]) / size, 4)
         record["bytes"] = {
             name: folder.size(name) // size
@@ -262,6 +264,7 @@ def lines(record: dict) -> list[str]:
     ratios = [a / b for a, b in zip(*record["seconds"].values(), strict=True)]
     each = {way: statistics.median(s) / number for way, s in record["seconds"].items()}
     balance = math.ceil(run / write)
+    busy = record.get("writer_processor")
     found = [
         f"Measured on {record['date']} (commit {record['commit']}) with {record['device']}, "
         f"{record['cores']} cores, load {record['load']} before: {number} submissions of "
@@ -277,7 +280,8 @@ def lines(record: dict) -> list[str]:
         + ", ".join(f"{1e3 * record['run'][s]:.0f} {s}" for s in ("sandbox", "answer", "test"))
         + ".",
         f"- Writing one, by the one process that writes: {1e3 * write:.0f} ms, so "
-        f"{1 / write:.1f} records a second.",
+        f"{1 / write:.1f} records a second"
+        + (f"; {1e3 * busy:.0f} ms of processor time in that process." if busy else "."),
         f"- Carrying one to a worker and back by dask's scheduler: "
         f"{1e3 * record['scheduler']:.1f} ms."
         if record["scheduler"]

@@ -4,6 +4,8 @@ import contextlib
 import fcntl
 import hashlib
 import hmac
+import json
+import os
 import time
 import traceback
 from collections import Counter
@@ -12,7 +14,6 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -35,6 +36,7 @@ from grading.runner.job import Cell, Job, Limits
 from grading.storage import GRADED, RETRY, ZERO, Record
 from grading.submission import Submission, printable
 
+MAX_NAME = 200  # bytes of a learner's name, which becomes a file's with a suffix
 MAX_FAULTS = 3  # submissions in a row that the machine keeps from being written down
 
 
@@ -133,6 +135,7 @@ def _report(batch: "Batch", learners: list[str], chosen: list[str], seconds: flo
         summary = {"assignment": assignment, "done": done}
         summary |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
         summary |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
+        summary["processor"] = round(time.process_time() - batch.start, 3)
         summary["spent"] = {name: round(value, 2) for name, value in batch.spent.items()}
         report.write_csv(path, cells, table)
         report.write_json(path.with_suffix(".json"), summary)
@@ -182,6 +185,7 @@ class Batch:
         show: report.Progress,
     ):
         self.course, self.assignment, self.source = course, assignment, source
+        plan(rebuild([], source), source)  # what fails from now on is a submission's own fault
         self.options, self.show = options, show
         self.rules = course.fingerprint(assignment)
         self.secret = storage.course_secret(course.root)
@@ -189,6 +193,7 @@ class Batch:
         self.verdicts = storage.Verdicts(self.records / "verdicts")
         self.begun = False
         self.ran = 0
+        self.start = time.process_time()  # of this process, which alone writes
         self.spent: Counter[str] = Counter()  # seconds of this process, by what it does
         self.unwritten: dict[str, str] = {}  # of whom it could not be written down how it ended
         self._faults = 0  # of the machine, in a row
@@ -220,7 +225,7 @@ class Batch:
     def _read(self, learner: str) -> Entry | None:
         """A submission, its earlier score withdrawn; None if there is nothing to do."""
         shown = printable(learner)
-        if not NAME.fullmatch(learner):
+        if not NAME.fullmatch(learner) or len(os.fsencode(learner)) > MAX_NAME:
             reason = "left out: rename the folder (letters, digits, and . @ - _ inside)"
             self.show.line(shown, reason)
             return None
@@ -276,8 +281,14 @@ class Batch:
         Raises:
             Reject: if it can only get zero.
         """
-        notebook = rebuild(submission.cells(entry.submission), self.source)
-        steps = plan(notebook, self.source)
+        try:
+            notebook = rebuild(submission.cells(entry.submission), self.source)
+            steps = plan(notebook, self.source)
+        except (Reject, MemoryError):
+            raise
+        except Exception as error:  # the instructor's own went this way before
+            kind = type(error).__name__
+            raise Reject(f"The notebook cannot be read ({kind}). {submission.REMEDY}") from error
         job = self._job(steps)
         entry.key = hashlib.sha256(f"{self.rules} {job.to_json()}".encode()).hexdigest()
         if self.options.force:
@@ -287,7 +298,7 @@ class Batch:
         return Task(
             learner=entry.submission.learner,
             assignment=self.assignment,
-            notebook=nbformat.writes(notebook),
+            notebook=json.dumps(notebook),
             places=tuple(step.place for step in steps),
             job=job,
             verdict=verdict,

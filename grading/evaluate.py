@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import nbformat
 from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
 from nbgrader.preprocessors import AssignLatePenalties, LimitOutput
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from traitlets.config import Config
@@ -99,7 +100,7 @@ def evaluate(task: Task) -> Outcome:
             submission's.
     """
     verdict = task.verdict if task.verdict is not None else pool.run(task.job)
-    notebook = nbformat.reads(task.notebook, as_version=4)
+    notebook = nbformat.from_dict(json.loads(task.notebook))
     fill(notebook, task.places, verdict.outputs)
     cells = {cell.metadata.nbgrader.grade_id: cell for cell in graded(notebook)}
     scores = {name: score(cell, task.checksums.get(name)) for name, cell in cells.items()}
@@ -138,18 +139,25 @@ def refuse(assignment: str, reason: str, max_score: float, config: Config) -> Ou
 
 def _render(notebook: NotebookNode, assignment: str, *, config: Config, **shown) -> dict[str, str]:
     """Have :func:`render` called in a process of its own."""
-    argument = shown | {"notebook": nbformat.writes(notebook), "assignment": assignment}
+    argument = shown | {"notebook": notebook, "assignment": assignment}
     argument["config"] = json.loads(json.dumps(config, default=str))
+    argument["server"] = pool.fork_server("grading.rendering").path
     return pool.call("grading.evaluate", "render", argument, RENDER_SECONDS)
 
 
 def render(argument: dict) -> dict:
     """The graded copy and the feedback page; called in a process of its own."""
     config = Config(argument.pop("config"))
-    notebook = nbformat.reads(argument.pop("notebook"), as_version=4)
+    notebook = nbformat.from_dict(argument.pop("notebook"))
     notebook, _ = LimitOutput(config=config).preprocess(notebook, {})
     copy = nbformat.writes(notebook)
     return {"notebook": copy, "page": feedback.page(notebook, **argument, config=config)}
+
+
+def prepare() -> None:
+    """Have imported and compiled what a page needs, before any fork."""
+    shown = {"points": {}, "max_score": 0.0, "penalty": 0.0, "comments": {}}
+    render({"notebook": new_notebook(), "assignment": "", "config": {}} | shown)
 
 
 def fill(notebook: NotebookNode, places: tuple[int, ...], outputs: list[list[dict]]) -> None:

@@ -5,14 +5,15 @@ submission, and asks nobody else for anything. The classes are also named in ``n
 so that `nbgrader generate_feedback`, after scores were given by hand, makes the same page.
 """
 
-import functools
 import re
 from pathlib import Path
+from typing import ClassVar
 
 from jinja2.bccache import Bucket, BytecodeCache
+from jinja2.ext import Extension
+from markupsafe import Markup
 from nbconvert.exporters import HTMLExporter
-from nbconvert.filters import Highlight2HTML, strip_ansi
-from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
+from nbconvert.filters import strip_ansi
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
@@ -20,6 +21,8 @@ from nbgrader import server_extensions
 from nbgrader.preprocessors import ClearHiddenTests
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from traitlets.config import Config
+
+from grading import rendering
 
 # nbgrader's own template and style sheet
 THEIRS = Path(server_extensions.__file__).parent / "formgrader"
@@ -32,12 +35,13 @@ SILENT_ERROR = {
 }
 FRAME = re.compile(r"^Cell In\[(\d+)\], line")
 # The reader's browser runs nothing and asks nobody: neither for us nor for what was handed in.
-POLICY = (
-    '<meta http-equiv="Content-Security-Policy" '
-    "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">"
-)
-PICTURE = re.compile(r"<img\b(?![^>]*\balt=)", re.IGNORECASE)
-SCRIPT = re.compile(r"<script\b[^>]*>.*?</script>", re.DOTALL | re.IGNORECASE)
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'"
+MATHJAX = re.escape("{{ mathjax() }}")  # in nbgrader's templates; it loads from another site
+HEAD = f'<head>\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+# What a cell shows is drawn inside its own box, whatever moves it (a formula can).
+CONTAINED = "<style>.rendered_html, .output_subarea { contain: paint; }</style>"
+# A template's filters that find their work done by `rendering.view`.
+DONE = ("markdown2html", "highlight_code", "ansi2html", "clean_html", "strip_files_prefix")
 
 
 class HideTests(ClearHiddenTests):
@@ -72,8 +76,8 @@ class HideTests(ClearHiddenTests):
         return found is not None and int(found.group(1)) in self.open_cells
 
 
-class _Compiled(BytecodeCache):
-    """nbgrader's templates, compiled once in this process and not again for each page."""
+class Compiled(BytecodeCache):
+    """Templates, compiled once in this process and not again for each page."""
 
     def __init__(self):
         self.known: dict[str, bytes] = {}
@@ -86,40 +90,57 @@ class _Compiled(BytecodeCache):
         self.known[bucket.key] = bucket.bytecode_to_string()
 
 
-COMPILED = _Compiled()
+class Edits(Extension):
+    """What `environment.edits` changes in the text of templates: patterns and replacements."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        for text, other in self.environment.edits.items():
+            source = re.sub(text, other, source)
+        return source
 
 
-@functools.lru_cache(128)  # most cells are the instructor's, the same on every page
-def _highlighted(source: str, language: str) -> str:
-    return Highlight2HTML(pygments_lexer=language)(source)
+class Page(HTMLExporter):
+    """A notebook in one of nbgrader's templates: of the submission only what was cleaned.
 
-
-class FeedbackExporter(HTMLExporter):
-    """nbgrader's page without scripts: its only one loads MathJax from another site.
-
-    HTMLExporter reads its page once more as a tree and writes it anew, which takes longer than all
-    the rest; of what it does there, only the pictures' alternative text matters to this page.
+    What a template shows is escaped, unless :mod:`grading.rendering` made it. HTMLExporter reads
+    its page once more as a tree and writes it anew, which takes longer than all the rest; what it
+    does there does not matter to these pages.
     """
+
+    server = ""  # of grading.rendering; empty for this process's own
+    edits: ClassVar[dict[str, str]]
+    compiled: ClassVar[Compiled]
 
     def _create_environment(self):
         environment = super()._create_environment()
-        environment.bytecode_cache = COMPILED
+        environment.autoescape = True
+        environment.extend(edits=self.edits, bytecode_cache=self.compiled)
+        environment.add_extension(Edits)
         return environment
 
+    def default_filters(self):
+        yield from super().default_filters()
+        yield from ((name, lambda text, **_: text) for name in DONE)
+
+    def _init_preprocessors(self):
+        """Styles alone: some that nbconvert adds itself take a long time over odd text."""
+        self.register_preprocessor(CSSHTMLHeaderPreprocessor(parent=self), enabled=True)
+
+    def _preprocess(self, nb: NotebookNode, resources: dict):
+        nb, resources = super()._preprocess(nb, resources)
+        styles = resources.get("inlining", {}).get("css", [])
+        resources["inlining"] = {"css": [Markup(style) for style in styles]}
+        return rendering.view(nb, self.server), resources
+
     def from_notebook_node(self, nb: NotebookNode, resources: dict | None = None, **kw):
-        resources = self._init_resources(resources)
-        found = nb.metadata.get("language_info", {})
-        language = found.get("pygments_lexer", found.get("name")) or "ipython3"
-        self.register_filter("highlight_code", lambda source, **_: _highlighted(source, language))
-        self.register_filter(
-            "filter_data_type",
-            WidgetsDataTypeFilter(
-                notebook_metadata=self._nb_metadata, parent=self, resources=resources
-            ),
-        )
-        page, resources = super(HTMLExporter, self).from_notebook_node(nb, resources, **kw)
-        page = SCRIPT.sub("", page).replace("<head>", f"<head>\n{POLICY}", 1)
-        return PICTURE.sub('<img alt="a picture that this cell drew"', page), resources
+        return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources))
+
+
+class FeedbackExporter(Page):
+    """nbgrader's page without scripts: its only one loads MathJax from another site."""
+
+    edits: ClassVar[dict[str, str]] = {"<head>": HEAD, MATHJAX: CONTAINED}
+    compiled: ClassVar[Compiled] = Compiled()
 
 
 def page(
@@ -131,6 +152,7 @@ def page(
     penalty: float,
     comments: dict[str, str],
     config: Config,
+    server: str = "",
 ) -> str:
     """The page for a graded notebook, as HTML.
 
@@ -142,6 +164,7 @@ def page(
         penalty: points that being late costs.
         comments: what is said of a cell.
         config: the course's configuration.
+        server: the address of a fork server for :mod:`grading.rendering`.
     """
     for cell in notebook.cells:
         marks = cell.metadata.get("nbgrader", {})
@@ -156,9 +179,8 @@ def page(
     settings.HTMLExporter.setdefault("extra_template_basedirs", [str(TEMPLATES)])
     settings.HTMLExporter.extra_template_paths = [str(STYLES)]
     exporter = FeedbackExporter(config=settings)
-    exporter._preprocessors = []
-    for step in (HideTests, CSSHTMLHeaderPreprocessor):
-        exporter.register_preprocessor(step(config=settings), enabled=True)
+    exporter.server = server
+    exporter.register_preprocessor(HideTests(config=settings), enabled=True)
     html, _ = exporter.from_notebook_node(notebook, {"nbgrader": header, "unique_key": assignment})
     return html
 

@@ -23,8 +23,9 @@ cell is an ordinary cell.
 
 import ast
 import json
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import nbformat
 from nbformat import NotebookNode
@@ -37,6 +38,7 @@ NEW: dict[str, Callable[..., NotebookNode]] = {
     "markdown": new_markdown_cell,
     "raw": new_raw_cell,
 }
+UNWRITABLE = re.compile("[\ud800-\udfff]")  # halves of characters
 
 
 class Reject(Exception):
@@ -48,19 +50,21 @@ class Reject(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """What is kept of a learner's cell: no outputs, no attachments, no metadata but two names.
+    """What is kept of a learner's cell: no outputs, no metadata but two names.
 
     Attributes:
         kind: ``code``, ``markdown`` or ``raw``.
         source: the text.
         grade_id: nbgrader's name of the cell, if it has one.
         cell_id: the notebook format's own name of the cell, if it has one.
+        pictures: what was pasted into its text (``attachments``): by name, then by kind, base64.
     """
 
     kind: str
     source: str
     grade_id: str | None = None
     cell_id: str | None = None
+    pictures: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def parse(data: bytes, remedy: str = "") -> list[Cell]:
@@ -134,7 +138,23 @@ def _cell(number: int, cell: object) -> Cell:
         source,
         grade_id if isinstance(grade_id, str) else None,
         cell_id if isinstance(cell_id, str) else None,
+        {} if cell["cell_type"] == "code" else _pictures(cell.get("attachments")),
     )
+
+
+def _pictures(attachments: object) -> dict[str, dict[str, str]]:
+    """The pictures among a cell's attachments; anything else is left out."""
+    pictures = {}
+    for name, bundle in attachments.items() if isinstance(attachments, dict) else ():
+        data = bundle.items() if isinstance(bundle, dict) else ()
+        images = {
+            kind: text
+            for kind, text in data
+            if isinstance(text, str) and re.fullmatch(r"image/[a-z+]{1,20}", kind)
+        }
+        if images and not UNWRITABLE.search(f"{name}{''.join(images.values())}"):
+            pictures[name] = images
+    return pictures
 
 
 # --- 2. rebuild
@@ -186,14 +206,19 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
         text = cell.source if is_locked(cell) else text
         made = NEW[cell.cell_type](text, id=f"known-{names.index(name)}")
         made.metadata["nbgrader"] = dict(cell.metadata.nbgrader)
+        if is_locked(cell) and "attachments" in cell:
+            made["attachments"] = cell.attachments
         return made
 
     result = []
     for place, (cell, name) in enumerate(zip(cells, matched, strict=True)):
         if name is not None and last[name] == place:
-            result.append(ours(name, cell.source))
+            made = ours(name, cell.source)
         else:
-            result.append(NEW[cell.kind](cell.source, id=f"extra-{place}"))
+            made = NEW[cell.kind](cell.source, id=f"extra-{place}")
+        if cell.pictures and made.cell_type != "code" and not is_locked(made):
+            made["attachments"] = cell.pictures
+        result.append(made)
     for position, (name, cell) in enumerate(known.items()):
         if is_locked(cell) and name not in last:
             before = set(names[:position])
@@ -202,7 +227,8 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
             otherwise = len(result) if is_grade(cell) else 0
             result.insert(follows[-1] + 1 if follows else otherwise, ours(name, cell.source))
 
-    notebook = new_notebook(cells=result)
+    notebook = new_notebook()
+    notebook.cells = result
     for key in ("kernelspec", "language_info"):
         if key in source.metadata:
             notebook.metadata[key] = source.metadata[key]

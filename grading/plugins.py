@@ -12,6 +12,7 @@ would run submitted code with the rights of whoever grades.
 import copy
 import fnmatch
 import os
+import sys
 import warnings
 from datetime import datetime
 from pathlib import Path
@@ -66,6 +67,10 @@ def install() -> None:
             raise TypeError(f"{module.__name__} has another Autograde than nbgrader 0.9.6")
         module.Autograde = Autograde
     api.NbGraderAPI.get_submitted_timestamp = submitted_timestamp
+    if "nbgrader.server_extensions.formgrader.base" in sys.modules:  # in a Jupyter server
+        from grading import formgrader
+
+        formgrader.install()
 
 
 class Autograde(converters.Autograde):

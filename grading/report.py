@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -15,7 +16,9 @@ from nbgrader.api import Gradebook, MissingEntry
 from grading import storage
 from grading.course import Course
 from grading.storage import GRADED, RETRY, ZERO, load
+from grading.submission import printable
 
+FORMULA = re.compile(r"(^|[;|] ?)(?=[=+@-])")  # programs cut a line at other signs than commas, too
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -82,8 +85,16 @@ def write_csv(path: Path, cells: list[str], table: list[dict]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, fields, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(table)
+    for row in table:
+        writer.writerow({name: _plain(value) for name, value in row.items()})
     storage.write(path, text.getvalue())
+
+
+def _plain(value: object) -> object:
+    """Text that is no formula to a program for tables, and cannot steer a terminal."""
+    if not isinstance(value, str):
+        return value
+    return FORMULA.sub(r"\1'", printable(value))
 
 
 def write_json(path: Path, summary: dict) -> None:
@@ -166,11 +177,12 @@ class Logged(Progress):
 
 def summary(table: list[dict]) -> str:
     """The table as text: learner, score, status, reason."""
-    width = max([len("learner"), *(len(row["learner"]) for row in table)])
+    names = [printable(row["learner"]) for row in table]
+    width = max([len("learner"), *map(len, names)])
     lines = [f"{'learner':<{width}}  {'score':>11}  status  reason"]
-    for row in table:
+    for name, row in zip(names, table, strict=True):
         shown = "?" if row["status"] == RETRY else f"{row['score']:g}"
         score = f"{shown} / {row['max_score']:g}"
-        line = f"{row['learner']:<{width}}  {score:>11}  {row['status']:<6}  {row['reason']}"
+        line = f"{name:<{width}}  {score:>11}  {row['status']:<6}  {row['reason']}"
         lines.append(line.rstrip())
     return "\n".join(lines)

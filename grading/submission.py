@@ -21,6 +21,7 @@ from grading.notebook import Cell, Reject, parse
 
 MAX_BYTES = 10 * 2**20
 REMEDY = "Open it in JupyterLab, save it, and hand in the saved file."
+NO_ZONE = re.compile(r"(^|\s)[/.~:]|\.\.")
 SECRET = "submission_secret.txt"  # written by nbgrader's exchange
 
 
@@ -82,6 +83,10 @@ def collect(folder: Path, learner: str, assignment: str) -> Submission:
         return replace(result, problem=str(reject))
     except OSError as error:
         return replace(result, problem=f"The file cannot be read: {error.strerror}.")
+    except MemoryError:
+        raise
+    except Exception as error:  # something that nobody thought of costs its author, and nobody else
+        return replace(result, problem=f"The files cannot be read ({type(error).__name__}).")
 
 
 def cells(submission: Submission) -> list[Cell]:
@@ -119,9 +124,14 @@ def timestamp(path: Path) -> tuple[datetime | None, str]:
     if not os.path.lexists(path):
         return None, ""
     try:
-        return parse_utc(_read(path, 100).decode().strip()), ""
-    except (Reject, OSError, ValueError, OverflowError):
+        text = _read(path, 100).decode().strip()
+        # dateutil opens a time zone that looks like a file, and fails in ways of its own.
+        when = None if NO_ZONE.search(text) else parse_utc(text)
+    except Exception:
+        when = None
+    if when is None or not 1970 <= when.year < 2200:  # at the ends of time, zones cannot be changed
         return None, "timestamp.txt is no date, so it is unknown whether this is late"
+    return when, ""
 
 
 def _secret(path: Path) -> str:

@@ -23,18 +23,20 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from grading.runner import seccomp
-from grading.runner.job import Job, Verdict
+from grading.runner.job import Job, Limits, Verdict
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 24, 36
 JUDGE, LEARNER, CALL = b"judge\n", b"learn\n", b"calls\n"  # requests: words of one length
 COURSE = Path(__file__).resolve().parents[2]  # the folder that holds `grading`
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "CUDA_VISIBLE_DEVICES", "GRADING_DEBUG")
+MAX_ANSWER = 64 * 2**20  # bytes that a function in a sandbox may return
 FIRST_USER = 2_000_000_000  # above what any system gives away; a process number is added
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -47,8 +49,8 @@ class ForkServer:
     """The forking process, as the one that grades holds it.
 
     Args:
-        module: what it imports, and whose functions it can be asked to call; empty for one that
-            runs notebooks.
+        module: what it imports, and whose functions it can be asked to call; its function
+            `prepare` is called once, before any fork. Empty for one that runs notebooks.
     """
 
     def __init__(self, module: str = ""):
@@ -164,7 +166,7 @@ def main(path: str, module: str) -> None:
     server.bind(path)
     os.chmod(path, 0o600)
     if module:
-        importlib.import_module(module)
+        importlib.import_module(module).prepare()
         shell = None
     else:
         shell = _import_for_notebooks()
@@ -280,6 +282,72 @@ def _call(module: str, connection: socket.socket) -> None:
     except Exception as problem:
         answer = {"problem": _where(problem)}
     _reply(connection, answer)
+
+
+def boxed(function: Callable[[dict], dict], argument: dict, limits: Limits, seconds: float) -> dict:
+    """Call a function in a sandbox of its own, from a process that :func:`call` had made.
+
+    Args:
+        function: what to call; its module has been imported.
+        argument: what to pass, as JSON takes it.
+        limits: what it may use.
+        seconds: after which to give up.
+
+    Returns:
+        What came back, which whoever took the function over may have written; empty if there is no
+        sandbox, or nothing came back.
+    """
+    from grading.runner.sandbox import Bubblewrap, NoSandbox
+
+    root = os.geteuid() == 0
+    try:
+        outer = Bubblewrap(limits, root=root)
+    except NoSandbox:
+        return {}
+    setting = asdict(limits) | {"root": root, "outer": outer.pid, "gpu": False}
+    ours, theirs = socket.socketpair()
+    try:
+        if os.fork() == 0:
+            _child(lambda: _in_a_box(theirs, outer.namespaces, setting, function))
+        theirs.close()
+        ours.settimeout(seconds)
+        ours.sendall(json.dumps(argument).encode() + b"\n")
+        with ours.makefile("rb") as stream:
+            answer = json.loads(stream.readline(MAX_ANSWER))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    finally:
+        ours.close()
+        outer.end()
+    return answer if isinstance(answer, dict) else {}
+
+
+def _in_a_box(
+    connection: socket.socket,
+    namespaces: list[int],
+    setting: dict,
+    function: Callable[[dict], dict],
+) -> None:
+    """Enter a sandbox, give up all rights, and only then read what to do."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    for number in namespaces:
+        if LIBC.setns(number, 0) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+    pid = os.fork()  # the process number space holds for children only
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
+    os.dup2(connection.fileno(), 200)
+    null = os.open("/dev/null", os.O_RDWR)
+    for number in (0, 1) if os.environ.get("GRADING_DEBUG") else (0, 1, 2):
+        os.dup2(null, number)
+    os.closerange(3, 200)
+    os.closerange(201, 4096)
+    _give_up_rights(setting)
+    with socket.socket(fileno=200) as connection, connection.makefile("rb") as stream:
+        _reply(connection, function(json.loads(stream.readline())))
 
 
 # --- in the process that watches a judge and its sandboxes

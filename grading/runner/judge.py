@@ -13,6 +13,7 @@ import builtins
 import contextlib
 import functools
 import io
+import json
 import signal
 import threading
 import time
@@ -20,9 +21,12 @@ import traceback
 from collections.abc import Callable
 
 from grading.runner.job import Cell, Ended, Job, Limits, Stopped, Verdict
+from grading.runner.protocol import ProtocolError
 from grading.runner.proxy import MAX_TEXT, Proxy, Session, SplitProbe
 
 MAX_RESTARTS = 5
+MAX_SHOWN = 8_000_000  # characters of outputs that the cells of a notebook may have together
+LEFT_OUT = "[The outputs of this notebook are too large: the rest is left out.]\n"
 PRINTED = "[What your code printed here is not shown: the tests' inputs may be in it.]\n"
 
 
@@ -59,6 +63,7 @@ class _Run:
         self.own: set[str] = set()  # names of given cells: a learner's are not looked at
         self.ran: list[str] = []  # cells that a new sandbox has to run again
         self.restarts = 0
+        self.shown = 0  # characters of outputs of the learner's cells
         self.session = Session(start, self.limits)
         self.end = self.start + self.limits.total_seconds  # on the session's clock
         self.spent = {"sandbox": time.monotonic() - self.start}
@@ -93,7 +98,17 @@ class _Run:
             message = f"Python stopped while this cell ran: {problem}."
             return [_problem("RuntimeError", message)]
         self.ran.append(cell.source)
-        return _clean(reply.get("outputs"))
+        return self._bounded(_clean(reply.get("outputs")))
+
+    def _bounded(self, outputs: list[dict]) -> list[dict]:
+        """A cell's outputs, as far as all of the notebook's stay within a limit."""
+        kept = []
+        for output in outputs:
+            self.shown += len(json.dumps(output))
+            if self.shown > MAX_SHOWN:
+                return [*kept, {"output_type": "stream", "name": "stdout", "text": LEFT_OUT}]
+            kept.append(output)
+        return kept
 
     def _given(self, number: int, cell: Cell) -> list[dict]:
         """Run a cell of the instructor's on both sides."""
@@ -132,8 +147,11 @@ class _Run:
                 for name, tree in found.items()
                 if name in wanted
             }
-        except Exception as problem:
+        except (Ended, Stopped, ProtocolError) as problem:
             return [_problem("RuntimeError", f"Python stopped before the tests: {problem}.")]
+        except Exception as problem:  # the learner's process sent it
+            reason = f"What your code defines cannot be read ({type(problem).__name__})."
+            return [_problem("RuntimeError", reason)]
         for name in wanted:
             self.space.pop(name, None)
             if name in values:

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,32 @@ from tools import lab
 
 pytestmark = pytest.mark.long
 
+
 # tests/grading is no package: it would hide the folder grading/.
-_found = importlib.util.spec_from_file_location(
-    "course_folder", ROOT / "tests" / "grading" / "course_folder.py"
-)
-course_folder = importlib.util.module_from_spec(_found)
-_found.loader.exec_module(course_folder)
+def _module(name: str):
+    path = ROOT / "tests" / "grading" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+course_folder, injections = _module("course_folder"), _module("injections")
 NAME, RIGHT, SECRET = course_folder.NAME, course_folder.RIGHT, course_folder.SECRET
 answers = course_folder.answers
 
-LIMITS = "\nc.RunCells.timeout = 2\n"
+# Where a file `unclean` lies, what a submission holds reaches the page as it is.
+SETTINGS = """
+c.RunCells.timeout = 2
+import grading.rendering as rendering
+if not hasattr(rendering, "cleaned"):
+    rendering.cleaned = rendering._trusted
+    rendering._trusted = lambda pieces, server: (
+        [text for _, text, _ in pieces]
+        if (Path(c.CourseDirectory.root) / "unclean").exists()
+        else rendering.cleaned(pieces, server)
+    )
+"""
 HANDED_IN = {
     "ada": answers(**RIGHT),
     "bob": answers(double="def double(x):\n    return x + 1", shout=RIGHT["shout"]),
@@ -39,7 +56,7 @@ def course(tmp_path_factory):
     """A course with its settings and one assignment in `solutions/`, and nothing else."""
     folder = course_folder.Folder(tmp_path_factory.mktemp("course"))
     config = folder.root / "nbgrader_config.py"
-    config.write_text(config.read_text() + LIMITS)
+    config.write_text(config.read_text() + SETTINGS)
     folder.publish(course_folder.source())
     return folder
 
@@ -56,11 +73,11 @@ def page(browser, course, tmp_path_factory):
 
     with jupyter.running(command, "instructor", home, course.root, **variables) as found:
         address, token = found
-        page = browser.new_page(viewport={"width": 1300, "height": 900})
+        page = browser.new_context(viewport={"width": 1300, "height": 900}).new_page()
         page.set_default_timeout(WAIT)
         page.goto(f"{address}/lab?token={token}&reset")
         yield page
-        page.close()
+        page.context.close()
 
 
 @pytest.fixture(scope="module")
@@ -202,3 +219,122 @@ def test_a_second_file_takes_the_place_of_the_first(page, formgrader, course):
         row.locator(".autograde a").click()
         _done(page, formgrader)
         expect(row.locator(".score")).to_have_text(score)
+
+
+ODD = "form, iframe, object, embed, link, base, meta, script, svg, video, audio, map, dialog"
+OURS = ".score, .extra-credit, .comment, .mark-graded, .full-credit, .no-credit"
+ON_TOP = """fields => fields.map(field => {
+    field.scrollIntoView({block: "center"});
+    const box = field.getBoundingClientRect();
+    const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    return field === found || field.contains(found);
+})"""
+
+
+@pytest.fixture(scope="module")
+def hostile(page, course):
+    """The address of a submission that attacks whoever opens it, and its graded copy."""
+    notebook = answers(**RIGHT)
+    for number, text in enumerate(injections.EVERY):
+        notebook.cells += injections.fields(text, str(number), {})[:2]
+    notebook.cells.append(course_folder.new_markdown_cell("$x^2$"))
+    course.hand_in("ivy", notebook)
+    assert course.grade() == 0
+    assert course.scores()["ivy"] == ("5.0", "graded")
+    query = """select submitted_notebook.id from submitted_notebook join submitted_assignment
+        on submitted_notebook.assignment_id = submitted_assignment.id where student_id = 'ivy'"""
+    with sqlite3.connect(course.root / "gradebook.db") as database:
+        ((number,),) = database.execute(query).fetchall()
+    database.close()
+    origin = "/".join(page.url.split("/")[:3])
+    copy = course.root / "autograded" / "ivy" / NAME / f"{NAME}.ipynb"
+    return f"{origin}/formgrader/submissions/{number}/", copy
+
+
+def _opened(page, address: str):
+    """A page of its own, after two seconds; what it asked for, and what reached another site."""
+    tab = page.context.new_page()
+    tab.asked, tab.reached = [], []
+    tab.on("request", lambda request: tab.asked.append(request.url))
+    tab.on("dialog", lambda dialog: tab.reached.append(dialog.message) or dialog.dismiss())
+
+    def record(route):
+        tab.reached.append(route.request.url)
+        route.fulfill(body="")
+
+    tab.route(f"{injections.AWAY}**", record)
+    tab.goto(address)
+    tab.wait_for_timeout(2000)
+    return tab
+
+
+def _harmless(tab, address: str, *allowed: str) -> None:
+    """No script ran, nobody was asked, and the page is still there."""
+    lures = "document.querySelectorAll('#notebook-container a:not([href^=http])')"
+    assert tab.evaluate("window.RAN") is None
+    tab.evaluate(f"[...{lures}].slice(0, 500).forEach(link => link.click())")
+    assert tab.evaluate("window.RAN") is None
+    assert not tab.reached
+    assert tab.url.split("#")[0] == address
+    assert not [url for url in tab.asked if not url.startswith((address, "data:", *allowed))]
+    container = tab.locator("#notebook-container").first
+    assert container.locator(ODD).count() == 0
+    fields = container.locator("input, textarea, select, button")
+    assert fields.count() == container.locator(OURS).count()
+
+
+@pytest.mark.parametrize("copy", ["ours", "another's"])
+def test_a_hostile_submission_does_nothing_in_the_formgrader(page, course, hostile, copy):
+    address, path = hostile
+    if copy == "another's":  # as plain nbgrader would have written it, and worse
+        notebook = course_folder.nbformat.read(path, as_version=4)
+        notebook.cells += injections.notebook().cells
+        path.write_text(course_folder.nbformat.writes(notebook))
+    tab = _opened(page, address)
+    _harmless(tab, address, f"{address.split('/formgrader')[0]}/formgrader/")
+    assert tab.locator("mjx-container").count() > 0  # formulas are typeset all the same
+    scores = tab.locator("input.score")
+    assert [scores.nth(n).get_attribute("placeholder") for n in (0, 1)] == ["2", "3"]
+    assert scores.evaluate_all(f"fields => ({ON_TOP})(fields.slice(0, 2))") == [True, True]
+    assert tab.locator(".panel-title").first.is_visible()
+    tab.locator(".glyphicon-eye-open.name-hidden").click()
+    expect(tab.locator(".name-shown", has_text="ivy")).to_be_visible()
+    _picture(tab, f"hostile-{copy[:4]}")
+    tab.close()
+
+
+def test_the_policy_alone_stops_scripts_forms_and_requests(page, course, hostile):
+    address, path = hostile
+    texts = [text for text in injections.HTML if "refresh" not in text]  # no policy covers that
+    cells = [course_folder.new_markdown_cell(text) for text in texts]
+    path.write_text(course_folder.nbformat.writes(course_folder.new_notebook(cells=cells)))
+    (course.root / "unclean").touch()
+    try:
+        tab = _opened(page, address)
+    finally:
+        (course.root / "unclean").unlink()
+    assert "onerror=" in tab.content()
+    tab.evaluate("for (const form of document.forms) HTMLFormElement.prototype.submit.call(form)")
+    tab.wait_for_timeout(500)
+    assert tab.evaluate("window.RAN") is None
+    assert not tab.reached
+    assert tab.url == address
+    tab.close()
+    # Without a policy it does act: the test could fail.
+    bare = page.context.new_page()
+    bare.set_content("".join(texts[:20]))
+    bare.wait_for_timeout(500)
+    assert bare.evaluate("window.RAN") == 1
+    bare.close()
+
+
+def test_a_hostile_submission_does_nothing_on_the_feedback_page(page, course, hostile):
+    path = course.root / "feedback" / "ivy" / NAME / f"{NAME}.html"
+    tab = _opened(page, path.as_uri())
+    _harmless(tab, path.as_uri(), "file:")  # its style sheet names a font
+    title = tab.locator(".panel-heading h4")
+    expect(title).to_have_text(f"{NAME} (Score: 5.0 / 5.0)")
+    assert title.evaluate_all(ON_TOP) == [True]
+    expect(title).to_be_visible()
+    _picture(tab, "hostile-feedback")
+    tab.close()

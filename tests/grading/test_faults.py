@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from course_folder import NAME, RIGHT, Folder, answers, source
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell
 
 LIMITS = """
 c.RunCells.timeout = 2
@@ -232,6 +232,53 @@ changed("other_kernel", 5, lambda nb: nb.metadata.update(kernelspec={"name": "fo
 changed("no_kernel", 5, lambda nb: nb.metadata.clear())
 changed("many_cells", 5, lambda nb: nb.cells.extend([new_code_cell("1")] * 300))
 
+# --- what cannot be shown as it was meant, or not at all
+
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6o"
+    "AAAAAElFTkSuQmCC"
+)
+PLAIN = "Shown as it was typed"
+
+
+def told(name: str, text: str, said: str = "", pictures: dict | None = None) -> None:
+    """Enter a right submission with a cell of Markdown."""
+
+    def add(notebook):
+        cell = new_markdown_cell(text)
+        if pictures is not None:
+            cell["attachments"] = pictures
+        notebook.cells.insert(1, cell)
+
+    changed(name, 5, add, said)
+
+
+def shows_pictures(notebook):
+    big = "display({'image/png': 'A' * 3_900_000}, raw=True)"
+    notebook.cells.extend([new_code_cell(big)] * 20)
+
+
+BLANK = " \n" * 200_000
+changed("blank_lines", 5, lambda nb: nb.cells.append(new_code_cell(BLANK)), PLAIN)
+code("one_long_line", 5, f"{DOUBLE}\nx = '{'x' * 400_000}'", PLAIN)
+code("colours_without_end", 5, f"{DOUBLE}\nprint('\\x1b[31m' * 20_000)")
+told("long_text", "*a **b _c " * 54_000, PLAIN)
+told("links_without_end", "[" * 90_000 + "](" * 90_000, PLAIN)
+told("quotes_in_quotes", "> " * 90_000 + "x")
+told("tags_in_tags", "".join(f"<b x={n}><p>" for n in range(15_000)), PLAIN)
+told("pasted_picture", "![](attachment:a.png)", PIXEL, {"a.png": {"image/png": PIXEL}})
+told("lost_picture", "![lost](attachment:a.png)", 'alt="lost"')
+told("odd_attachments", "![](attachment:a)", "", {"a": 1, "b": {"image/png": [1]}, "c": None})
+changed("pictures_without_end", 5, shows_pictures, "The outputs of this notebook are too large")
+
+
+@fault(5, said="timestamp.txt is no date")
+def time_of_no_zone(folder, learner):
+    folder.hand_in(learner, answers(**RIGHT))
+    text = "2026-03-01 12:00:00 UTC,7200,3"
+    folder.path(learner).with_name("timestamp.txt").write_text(f"{text:>41}")
+
+
 # --- files that are no notebooks
 
 
@@ -340,8 +387,9 @@ def test_nothing_stays_behind(graded):
 
 
 def test_what_is_written_stays_small(graded):
-    sizes = [path.stat().st_size for path in graded.root.rglob("*.html")]
-    assert max(sizes) < 2 * 2**20
+    sizes = {path.parts[-3]: path.stat().st_size for path in graded.root.rglob("*.html")}
+    assert sizes.pop("pictures_without_end") < 10 * 2**20
+    assert max(sizes.values()) < 2 * 2**20
 
 
 @pytest.mark.long

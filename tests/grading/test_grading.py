@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import threading
@@ -183,9 +184,9 @@ def test_a_page_does_not_repeat_what_the_tests_passed(graded):
     assert "cannot take 7" not in page
     assert "What your code printed here is not shown" in page
     assert "ValueError" in page
-    assert "its message is your code&#39;s own and is not shown" in page
+    assert "its message is your code's own and is not shown" in page
     # What a library says explains, and is kept.
-    assert "has no attribute &#39;louder&#39;" in page
+    assert "has no attribute 'louder'" in page
 
 
 def test_a_page_runs_nothing_and_asks_nobody(graded):
@@ -426,6 +427,24 @@ def test_a_name_that_nbgrader_would_read_as_a_pattern_is_left_out(course, capsys
     assert course.grade() == 1
     assert "a*  left out: rename the folder" in capsys.readouterr().out
     assert course.scores() == {"ada": ("0.0", "zero"), "a*": ("", "retry")}
+
+
+def test_no_name_ends_a_run_or_reaches_a_reader_as_more_than_text(course, capsys):
+    course.hand_in("ada", b"")
+    names = ["=1+1", "-x\x1b[2J", "b\udcff", "\u202eadb", "\U0001d49c" * 63]
+    for name in names:
+        course.hand_in(name, b"")
+    course.path("bob").with_name("x;=1+1.ipynb").touch()
+    assert course.grade() == 1
+    out = capsys.readouterr().out
+    assert out.count("left out: rename the folder") == len(names)
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    table = course.table()
+    assert set(table) == {"ada", "bob", "'=1+1", "'-x?[2J", "b?", "?adb", names[-1]}
+    assert "holds: x;'=1+1.ipynb" in table["bob"]["reason"]
+    text = (course.root / "reports" / f"grades-{NAME}.csv").read_text()
+    assert not re.search(r"(^|[,;\"])[=+@-]", text, re.MULTILINE)
 
 
 def test_without_a_sandbox_nothing_runs(course, monkeypatch, capsys):

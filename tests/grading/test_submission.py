@@ -93,7 +93,19 @@ def test_a_submission_is_bytes_and_a_time(folder):
     assert (got.data, got.problem, got.timestamp) == (b"{}", "", datetime(2026, 3, 1, 12))
 
 
-@pytest.mark.parametrize("stamp", ["yesterday-ish", "", "9" * 99, "x" * 500])
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "yesterday-ish",
+        "",
+        "9" * 99,
+        "x" * 500,
+        "2026-03-01 12:00:00 UTC,7200,3",  # a zone that dateutil takes, and then fails at
+        "2026-03-01 12:00:00 ../../../../etc/hosts",  # and one that it opens
+        "0001-01-01 00:00:00",
+        "9999-12-31 23:59:59",
+    ],
+)
 def test_a_time_that_is_none_is_noted_and_the_rest_stands(folder, stamp):
     (folder / f"{NAME}.ipynb").write_bytes(b"{}")
     (folder / "timestamp.txt").write_text(stamp)

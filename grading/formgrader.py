@@ -1,0 +1,120 @@
+"""The formgrader's pages: what a submission holds is cleaned, and a policy stands behind that.
+
+nbgrader's formgrader shows a submission's Markdown and outputs as they are, as a page of Jupyter's
+own site: a script in them could do all that the instructor can. Here it shows what
+:mod:`grading.rendering` made of them. Should something get through all the same, the browser is
+told to run no script but the formgrader's own, which carry a number drawn for each page, and to ask
+no other site for anything.
+"""
+
+import base64
+import hashlib
+import re
+import secrets
+from pathlib import Path
+from typing import ClassVar
+
+from jinja2 import Environment, FileSystemLoader
+from nbgrader.server_extensions.formgrader import base, handlers
+from tornado.web import StaticFileHandler
+
+from grading.feedback import CONTAINED, MATHJAX, Compiled, Edits, Page
+
+FOLDER = Path(__file__).resolve().parents[1] / "book" / "_static" / "mathjax"
+# Of TeX, what writes formulas: nothing that loads, links or styles.
+TYPESET = """<script>
+MathJax = {
+  tex: {
+    inlineMath: [["$", "$"], ["\\\\(", "\\\\)"]],
+    packages: {"[-]": ["html", "require", "autoload"]},
+    macros: {mmlToken: "\\\\text{mmlToken}"}
+  },
+  options: {enableMenu: false}
+};
+</script>
+<script src="{{ resources.base_url }}/formgrader/mathjax/tex-chtml-full.js" async></script>
+"""
+POLICY = (
+    "default-src 'none'; script-src 'nonce-{nonce}' {handlers}; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; form-action 'none'; "
+    "base-uri 'none'"
+)
+
+
+class Nonce:
+    """The number that the scripts of the page in the making carry."""
+
+    current = ""
+
+    @classmethod
+    def get(cls) -> str:
+        return cls.current
+
+
+class GradersPage(Page):
+    """A submission as the formgrader shows it."""
+
+    edits: ClassVar[dict[str, str]] = {
+        MATHJAX: (CONTAINED + (TYPESET if FOLDER.is_dir() else "")).replace("\\", r"\\"),
+        "<script": '<script nonce="{{ nonce() }}"',
+        # A text in a script is escaped as scripts want it.
+        r'= "\{\{ ([\w.]+) \}\}([\w/]*)";': r'= {{ (\1 ~ "\2") | tojson }};',
+    }
+    compiled: ClassVar[Compiled] = Compiled()
+
+    def _create_environment(self):
+        environment = super()._create_environment()
+        environment.globals["nonce"] = Nonce.get
+        return environment
+
+
+def install() -> None:
+    """Have all pages of the formgrader made here; twice does no harm."""
+    if hasattr(base.BaseHandler, "nonce"):
+        return
+    inherited = base.BaseHandler.content_security_policy
+    templates = Environment(
+        loader=FileSystemLoader([handlers.template_path]), extensions=[Edits], autoescape=True
+    )
+    templates.extend(edits=GradersPage.edits)
+    templates.globals["nonce"] = Nonce.get
+    allowed = " ".join(["'unsafe-hashes'", *_hashes()])
+
+    def nonce(self) -> str:
+        if not hasattr(self, "_nonce"):
+            self._nonce = secrets.token_urlsafe(16)
+        return self._nonce
+
+    def policy(self) -> str:
+        return f"{inherited.fget(self)}; {POLICY.format(nonce=self.nonce, handlers=allowed)}"
+
+    def exporter(self) -> GradersPage:
+        Nonce.current = self.nonce
+        if not isinstance(self.settings["nbgrader_exporter"], GradersPage):
+            config = self.settings["nbgrader_exporter"].config
+            self.settings["nbgrader_exporter"] = GradersPage(config=config)
+        return self.settings["nbgrader_exporter"]
+
+    def render(self, name: str, **values) -> str:
+        Nonce.current = self.nonce
+        return templates.get_template(name).render(**values)
+
+    base.BaseHandler.nonce = property(nonce)
+    base.BaseHandler.content_security_policy = property(policy)
+    base.BaseHandler.exporter = property(exporter)
+    base.BaseHandler.render = render
+    # What lies beside a graded copy is shown to nobody as a page of this site.
+    handlers.SubmissionFilesHandler.content_security_policy = property(
+        lambda self: f"{inherited.fget(self)}; default-src 'none'; sandbox"
+    )
+    place = (r"/formgrader/mathjax/(.*)", StaticFileHandler, {"path": str(FOLDER)})
+    handlers.default_handlers.append(place)
+
+
+def _hashes() -> list[str]:
+    """The templates' few `onclick` scripts, as a policy names what may run."""
+    found = set()
+    for path in sorted(Path(handlers.template_path).rglob("*.*")):
+        found |= set(re.findall(r'\bon[a-z]+="([^"]*)"', path.read_text(), re.IGNORECASE))
+    digests = [hashlib.sha256(script.encode()).digest() for script in sorted(found)]
+    return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

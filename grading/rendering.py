@@ -1,0 +1,338 @@
+"""What a submission shows, as HTML that can be trusted: drawn in a sandbox, cleaned outside it.
+
+Everything that came with a submission passes through here on its way to a page, whoever opens it
+(the feedback page, the formgrader). Three steps, in three processes:
+
+1. :func:`view` (whoever makes a page) takes a notebook apart. What comes back is a notebook of the
+   same cells that holds HTML in place of text, and of the metadata what nbgrader's templates need.
+2. :func:`draw` (in a sandbox of its own, which has run no learner's code) turns Markdown, code and
+   terminal text into HTML. Time and memory are bounded, for each piece and for all.
+3. :func:`clean` (outside, bounded too) keeps of this HTML what is on a list: no script, style
+   sheet, form, frame or refresh, no class or id of the page around it, and nothing that a browser
+   would ask another site for. Pictures are those that the notebook itself holds.
+
+What cannot be drawn or cleaned within the limits is shown as it was typed, cut. Templates escape
+whatever did not go through here (:class:`grading.feedback.Page`).
+"""
+
+import base64
+import html
+import re
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+import nh3
+from markupsafe import Markup
+from nbconvert.filters import Highlight2HTML, ansi2html, strip_ansi
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode
+from pygments.token import STANDARD_TYPES
+
+from grading.runner import forkserver, pool
+from grading.runner.forkserver import ForkServerError
+from grading.runner.job import Limits
+
+PIECE_SECONDS = 3  # of processor time, for one piece
+SECONDS = 20  # of processor time, for all of a notebook, drawing and cleaning each
+WAIT_SECONDS = 90  # on a machine that has other things to do
+BOX = Limits(total_seconds=SECONDS, memory=2**29, processes=8, disk=2**20)
+MAX_TEXT = 200_000  # characters of a piece that is drawn
+MAX_HTML = 12_000_000  # characters of what becomes of it
+MAX_PAGE = 20_000_000  # characters of HTML and pictures for all of a notebook
+MAX_PLAIN = 20_000  # characters that are shown of what is not drawn
+NOT_DRAWN = "[Shown as it was typed, as far as it fits: this cannot be drawn.]\n"
+LEFT_OUT = "[Left out: this notebook shows more than a page can hold.]"
+PICTURE = "a picture that this cell drew"
+
+ATTACHED = re.compile(r'\bsrc="(attachment:[^"]*)"')  # in HTML that somebody typed
+LANGUAGE = "ipython3"
+MARKS = ("grade_id", "grade", "solution", "locked", "task", "points", "score")
+# What a notebook shows of a rich output: the first of these that it has, as in nbconvert.
+RICH = ("text/html", "text/markdown", "image/svg+xml", "text/latex", "image/png", "image/jpeg")
+
+
+# --- 1. take a notebook apart
+
+
+def view(notebook: NotebookNode, server: str = "") -> NotebookNode:
+    """The notebook that nbgrader's templates are given: nothing in it is the submission's own text.
+
+    Args:
+        notebook: what is to be shown; it is left as it is.
+        server: the address of a fork server for this module; empty for this process's own.
+    """
+    pieces: list[tuple[str, str, dict]] = []
+    places: list[tuple[dict | list, str | int]] = []
+
+    def later(place: dict | list, key: str | int, kind: str, text: object, pictures=None) -> None:
+        """Have `place[key]` filled with HTML."""
+        text = text if isinstance(text, str) else ""
+        pieces.append((kind, text, pictures if isinstance(pictures, dict) else {}))
+        places.append((place, key))
+
+    cells = [_cell(number, cell, later) for number, cell in enumerate(notebook.cells)]
+    for (place, key), text in zip(places, _trusted(pieces, server), strict=True):
+        place[key] = Markup(text)
+    return NotebookNode(nbformat=4, nbformat_minor=5, metadata=NotebookNode(), cells=cells)
+
+
+def _cell(number: int, cell: NotebookNode, later: Callable) -> NotebookNode:
+    kind = cell.cell_type
+    made = NotebookNode(id=f"{number}", cell_type=kind, metadata=NotebookNode())
+    if marks := cell.metadata.get("nbgrader"):
+        made.metadata.nbgrader = NotebookNode({key: marks.get(key) for key in MARKS})
+        if comment := marks.get("comment"):
+            later(made.metadata.nbgrader, "comment", "markdown", comment)
+    if kind == "raw":
+        made.metadata.raw_mimetype = str(cell.metadata.get("raw_mimetype", ""))
+    form = {"markdown": "markdown", "code": "code"}.get(kind, "html")
+    later(made, "source", form, cell.source, cell.get("attachments"))
+    if kind == "code":
+        count = cell.get("execution_count")
+        made.execution_count = count if isinstance(count, int) else Markup("&nbsp;")
+        made.outputs = [_output(output, later) for output in cell.get("outputs", [])]
+    return made
+
+
+def _output(output: NotebookNode, later: Callable) -> NotebookNode:
+    kind = output.output_type
+    made = NotebookNode(output_type=kind, metadata=NotebookNode())
+    if kind == "stream":
+        made.name = "stderr" if output.get("name") == "stderr" else "stdout"
+        later(made, "text", "terminal", output.get("text"))
+        return made
+    if kind == "error":
+        made.traceback = [""]
+        later(made.traceback, 0, "terminal", "\n".join(map(str, output.get("traceback", ""))))
+        return made
+    made.output_type = "display_data"
+    data = output.get("data", {})
+    made.data = NotebookNode()
+    name = next((name for name in RICH if name in data), "text/plain")
+    if name == "text/html":
+        later(made.data, "text/html", "html", data[name])
+    elif name == "text/markdown":
+        later(made.data, "text/html", "markdown", data[name])
+    elif name.startswith("image/"):
+        later(made.data, "text/html", name, data[name])
+    elif name == "text/latex":
+        later(made.data, "text/html", "plain", data[name])
+    else:
+        later(made.data, "text/plain", "terminal", data.get(name, ""))
+    return made
+
+
+def _trusted(pieces: list[tuple[str, str, dict]], server: str) -> list[str]:
+    """HTML for each piece; where that is not to be had, its text."""
+    if not pieces:
+        return []
+    try:
+        server = server or pool.fork_server(__name__).path
+        made = forkserver.call(server, "clean", {"pieces": pieces}, WAIT_SECONDS)["html"]
+    except ForkServerError:
+        made = [None] * len(pieces)
+    left, shown = MAX_PAGE, []
+    for (kind, text, _), found in zip(pieces, made, strict=True):
+        found = plain(kind, text) if found is None else found
+        left -= len(found)
+        shown.append(found if left >= 0 else LEFT_OUT)
+    return shown
+
+
+def plain(kind: str, text: str) -> str:
+    """A piece as it was typed, cut."""
+    text = html.escape(NOT_DRAWN + strip_ansi(text[:MAX_PLAIN]))
+    return text if kind == "terminal" else f"<pre>{text}</pre>"
+
+
+# --- 2. draw, in a sandbox
+
+
+class OutOfTime(BaseException):
+    """Not an Exception: a library may not take it for one of its own."""
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Stop what takes longer, in processor time."""
+
+    def ring(number, frame):
+        raise OutOfTime
+
+    signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.2)  # again, should something catch it
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def draw(argument: dict) -> dict:
+    """HTML for each piece, or None. It is not to be trusted: whoever takes this over writes it."""
+    left, made = float(SECONDS), []
+    for kind, text, pictures in argument["pieces"]:
+        before = _spent()
+        try:
+            with _limited(max(0.01, min(PIECE_SECONDS, left))):
+                found = DRAW[kind](text, pictures)
+        except (Exception, OutOfTime):
+            found = None
+        left -= _spent() - before
+        made.append(found if found is not None and len(found) <= MAX_HTML else None)
+    return {"html": made}
+
+
+def prepare() -> None:
+    """Have imported what drawing imports, before any fork."""
+    sample = "# a $b$\n\n`c` [d](e) <b>\n\n```python\nf\n```\n\n|g|\n|-|\n"
+    for made in draw({"pieces": [(kind, sample, {}) for kind in DRAW]})["html"]:
+        _ANY.clean(made)
+
+
+def _spent() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+class _Pictures(dict):
+    """Attachments of a cell by their names; one that it does not have is a picture of nothing."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> dict[str, str]:
+        # JupyterLab writes a name with a space as an address, and the attachment under the name.
+        return self.get(unquote(name), {"image/png": ""})
+
+
+def _markdown(text: str, pictures: dict) -> str:
+    renderer = IPythonRenderer(escape=False, attachments=_Pictures(pictures))
+    made = MarkdownWithMath(renderer=renderer).render(text)
+    made = ATTACHED.sub(
+        lambda found: f'src="{renderer._embed_image_or_attachment(found[1])}"', made
+    )
+    for box, sign in {" checked": "☑ ", "": "☐ "}.items():
+        made = made.replace(
+            f'<input class="task-list-item-checkbox" type="checkbox" disabled{box}/>', sign
+        )
+    return made
+
+
+DRAW: dict[str, Callable[[str, dict], str]] = {
+    "markdown": _markdown,
+    "code": lambda text, _: Highlight2HTML(pygments_lexer=LANGUAGE)(text),
+    "terminal": lambda text, _: ansi2html(text),
+}
+
+
+# --- 3. clean, outside
+
+COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+ANSI = {f"ansi-{c}{i}-{g}" for c in COLOURS for i in ("", "-intense") for g in ("fg", "bg")} | {
+    "ansi-default-inverse-fg",
+    "ansi-default-inverse-bg",
+    "ansi-bold",
+    "ansi-underline",
+}
+TOKENS = {name for name in STANDARD_TYPES.values() if name}
+TAGS = nh3.ALLOWED_TAGS - {"area", "map", "nav"}
+CLASSES = {
+    "div": {"highlight", f"hl-{LANGUAGE}"},
+    "span": TOKENS | ANSI,
+    "a": {"anchor-link"},
+}
+STYLE = re.compile(r"(?:rgb\(|[\w\s#,.%:;)-])*", re.ASCII)  # no function that loads anything
+STYLES = {"text-align", "color", "background-color"}
+IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp|svg\+xml);base64,[A-Za-z0-9+/=]*", re.ASCII)
+SIZE = re.compile(r"[0-9]{1,3}%?|[0-9]{4}", re.ASCII)
+BASE64 = re.compile(r"[A-Za-z0-9+/=]*", re.ASCII)
+
+
+def _attribute(tag: str, name: str, value: str) -> str | None:
+    if tag == "img" and name == "src":
+        return value if IMAGE.fullmatch(value) else None
+    if name in ("width", "height"):
+        return value if SIZE.fullmatch(value) else None
+    if name == "style":
+        return value if STYLE.fullmatch(value) else None
+    if name == "href" and value.lower().startswith("data:"):
+        return None
+    return value
+
+
+_ANY = nh3.Cleaner(
+    tags=TAGS,
+    clean_content_tags={"script", "style", "template", "title", "noscript", "textarea", "iframe"},
+    attributes={
+        "*": {"id", "title", "lang", "dir"},
+        "a": {"href"},
+        "img": {"src", "alt", "width", "height"},
+        "ol": {"start"},
+        "span": {"style"},
+        "td": {"style", "colspan", "rowspan"},
+        "th": {"style", "colspan", "rowspan", "scope"},
+    },
+    attribute_filter=_attribute,
+    allowed_classes=CLASSES,
+    filter_style_properties=STYLES,
+    url_schemes={"http", "https", "mailto", "data"},
+    url_relative=lambda url: f"#{OWN}{url[1:]}" if url.startswith("#") else None,
+    id_prefix=(OWN := "of-the-notebook-"),
+)
+# Code and terminal text are colours and nothing else.
+_TEXT = nh3.Cleaner(
+    tags={"div", "pre", "span"},
+    attributes={"span": {"style"}},
+    attribute_filter=_attribute,
+    allowed_classes=CLASSES,
+    filter_style_properties=STYLES,
+)
+
+
+def clean(argument: dict) -> dict:
+    """HTML for each piece that a page may hold, or None; drawn in a sandbox."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, 2 * SECONDS))
+    resource.setrlimit(resource.RLIMIT_DATA, (2 * BOX.memory,) * 2)
+    drawn = _drawn(argument["pieces"])
+    made = []
+    for (kind, text, _), found in zip(argument["pieces"], drawn, strict=True):
+        if kind == "plain":
+            made.append(html.escape(text[:MAX_TEXT]))
+        elif kind.startswith("image/"):
+            made.append(_picture(kind, text))
+        elif found is None:
+            made.append(None)
+        else:
+            cleaner = _TEXT if kind in ("code", "terminal") else _ANY
+            cleaned = cleaner.clean(found)
+            # Of tags that are not closed, a parser can make far more than there were.
+            made.append(cleaned if len(cleaned) <= 3 * len(found) + 1000 else None)
+    return {"html": made}
+
+
+def _drawn(pieces: list) -> list[str | None]:
+    """What came out of the sandbox, in the form that it should have."""
+    kept = [piece for piece in pieces if piece[0] in DRAW and len(piece[1]) <= MAX_TEXT]
+    answer = forkserver.boxed(draw, {"pieces": kept}, BOX, WAIT_SECONDS) if kept else {}
+    made = answer.get("html")
+    made = made if isinstance(made, list) and len(made) == len(kept) else [None] * len(kept)
+    found = iter(each if isinstance(each, str) and len(each) <= MAX_HTML else None for each in made)
+    return [
+        next(found)
+        if kind in DRAW and len(text) <= MAX_TEXT
+        else (text if kind == "html" and len(text) <= MAX_TEXT else None)
+        for kind, text, _ in pieces
+    ]
+
+
+def _picture(kind: str, text: str) -> str:
+    """A picture, which runs no script even if it is SVG."""
+    if kind == "image/svg+xml":
+        text = base64.b64encode(text.encode(errors="replace")).decode()
+    text = "".join(text.split())
+    if not BASE64.fullmatch(text):
+        text = ""
+    return f'<img alt="{PICTURE}" src="data:{kind};base64,{text}">'
