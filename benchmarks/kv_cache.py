@@ -12,8 +12,8 @@ crashes loses what it had not yet measured, and the next one starts on a clean d
 
 Logits are compared with those of the full forward pass before anything is timed. Alternatives
 run in turn, round after round. Times are :func:`lib.timing.time_call`'s: CUDA events on a GPU.
-"Graph" is the replay of a CUDA graph, one captured for each measured length: shapes, positions and
-the slot that is written are fixed in it. (In use one would capture a few capacities and mask.)
+"Graph" is the replay of a CUDA graph, one captured for each measured length: it fixes shapes,
+positions and the slot that is written. (In production one would capture a few capacities and mask.)
 """
 
 import argparse
@@ -39,7 +39,7 @@ from benchmarks import kv_cache_sections as sections
 from benchmarks.kv_cache_device import Cpu, Cuda
 from benchmarks.kv_cache_plan import CPU, GPU, QUICK, SEED, Plan
 from benchmarks.kv_cache_sections import Run, one_line, short
-from benchmarks.machine import ROOT, commit, write_whole
+from benchmarks.machine import ROOT, commit, write_atomically
 from lib import results
 
 # The sections in the order they run, and the seconds after which each leaves out further points.
@@ -197,14 +197,14 @@ def add_roof(entry: dict, bandwidth: float | None, peak: float | None) -> None:
 def save(record: dict, out: Path) -> None:
     """Write JSON with one line for each value of the record, so that a difference can be read."""
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
-    write_whole(out, "{\n" + ",\n".join(lines) + "\n}\n")
+    write_atomically(out, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def quoted(text: str) -> str:
     """A page in which the block between the two marks is made anew from the records."""
     before, rest = text.split(MARKS[0])
     _, after = rest.split(MARKS[1])
-    records = [results.check_decoding(results.load(name)) for name in results.names("kv_cache*")]
+    records = [results.load(name) for name in results.names("kv_cache*")]
     block = "\n\n".join(map(block_of, (r for r in records if r["device_type"] == "cuda")))
     return f"{before}{MARKS[0]}\n\n{block or MISSING}\n\n{MARKS[1]}{after}"
 
@@ -260,7 +260,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"\n{out.name}: {record['took']:.0f} s; {verdict}")
     for problem in problems:
         print(f"- {problem}")
-    # `make bench` wants no record: there a busy machine is no failure.
+    # `make bench` writes no record: there a busy machine is no failure.
     return 1 if problems and options.out else 0
 
 

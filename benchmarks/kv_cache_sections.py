@@ -1,7 +1,7 @@
 """The sections of :mod:`benchmarks.kv_cache` that measure :mod:`lib`, and what all sections share.
 
 A section is a function of a :class:`Run`. It checks logits, then measures: it adds plain data to
-``run.result``, asks ``run.late`` before each point, and raises if it could measure nothing.
+``run.result``, checks ``run.late`` before each point, and raises if it could measure nothing.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.growth import exponent
 from benchmarks.kv_cache_device import Cpu
 from benchmarks.kv_cache_plan import SEED, Plan, Shape
-from benchmarks.machine import write_whole
+from benchmarks.machine import write_atomically
 from lib.crossover import crossover
 from lib.kv_cache import KVCache
 from lib.timing import matmul_throughput, memory_bandwidth
@@ -41,7 +41,7 @@ class Run:
     def save(self) -> None:
         """Write the result so far, so that it survives the end of this process."""
         if self.out is not None:
-            write_whole(self.out, json.dumps(self.result))
+            write_atomically(self.out, json.dumps(self.result))
 
     def late(self, point: str) -> bool:
         """Whether the section's time is over; the point is then listed as left out."""
@@ -81,7 +81,7 @@ def one_line(problem: BaseException) -> str:
 
 
 def short(number: float) -> float:
-    """Five digits are more than a clock gives."""
+    """Round to five digits, which is more than a clock's precision."""
     return float(f"{number:.5g}")
 
 
@@ -507,7 +507,7 @@ def longest(run: Run, shape: Shape) -> dict:
         "by_formula": None,
         "by_allocation": None,
     }
-    if free is None:  # a CPU's memory is promised, not given, when it is asked for
+    if free is None:  # a CPU's memory is only promised when it is allocated
         return answer
     if free <= weights:
         return {**answer, "by_formula": 0, "by_allocation": 0}

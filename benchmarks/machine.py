@@ -36,15 +36,15 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically: a reader sees the old text or the new one, never half of it."""
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old text or the new one, never half of it."""
     part = path.with_name(f"{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
 
 
 def describe() -> str:
-    """One line: where, how busy it is, with what, when, on which commit."""
+    """One line: processor, load, threads, versions, date and commit."""
     return (
         f"{processor()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}), "
         f"{torch.get_num_threads()} threads, Python {platform.python_version()}, "
@@ -54,7 +54,7 @@ def describe() -> str:
 
 
 def in_turn(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Time each way once per round, one after another, so that all see the same machine load.
+    """Time each way once per round, one after another, so that all run under the same load.
 
     Args:
         ways: name and call.
@@ -88,7 +88,7 @@ def ratio(above: list[float], below: list[float], *, percent: bool = False) -> s
 
 
 class Table:
-    """A markdown table, printed row by row as the numbers come in.
+    """A markdown table, printed row by row as the numbers are measured.
 
     Args:
         header: the columns' names; a cell is padded to the width of its name.

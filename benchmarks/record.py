@@ -43,7 +43,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.machine import ROOT, commit, processor, write_whole
+from benchmarks.machine import ROOT, commit, processor, write_atomically
 from lib import results
 from tools import imports
 
@@ -152,7 +152,7 @@ def write(name: str, record: dict, grid: list[dict]) -> None:
     head = json.dumps({key: value for key, value in record.items() if key != "arms"}, indent=1)
     text = head.removesuffix("\n}") + f',\n "arms": [\n{arms}\n ]\n}}\n'
     results.FOLDER.mkdir(parents=True, exist_ok=True)
-    write_whole(results.FOLDER / f"{name}.json", text)
+    write_atomically(results.FOLDER / f"{name}.json", text)
 
 
 def update(name: str, *, force: bool = False, only: str = "", processes: int = 2) -> None:

@@ -33,7 +33,8 @@ def kerple_bias(r_1: Tensor, r_2: Tensor, q_positions: Tensor, k_positions: Tens
 
     Args:
         r_1: ``(n_heads,)``, positive: how much of the score each factor e of distance costs.
-        r_2: ``(n_heads,)``, positive: from a distance of about 1/r_2 on the bias bends.
+        r_2: ``(n_heads,)``, positive: at a distance of about 1/r_2 the bias turns from linear to
+            logarithmic.
         q_positions: ``(..., q_len)``, the queries' positions m.
         k_positions: ``(..., k_len)``, the keys' positions n.
 

@@ -8,7 +8,7 @@ have modules of their own: :mod:`lib.shaw`, :mod:`lib.transformer_xl`, :mod:`lib
 Conventions:
 
 - ``relative_position`` is **key minus query**, n − m, as in T5's code and Shaw's formulas:
-  negative for a key that stands before the query. (Transformer-XL and DeBERTa write m − n.)
+  negative for a key before the query. (Transformer-XL and DeBERTa write m − n.)
 - Vectors are rows, and functions take matrices as the formulas have them: q = x W_q is
   ``x @ w_q`` with ``w_q`` of shape ``(d_model, head_dim)``. :class:`torch.nn.Linear` stores the
   transpose: pass ``linear.weight.T``.

@@ -24,7 +24,7 @@ __all__ = ["Timing", "matmul_throughput", "memory_bandwidth", "one_thread", "tim
 
 @dataclass(frozen=True)
 class Timing:
-    """How long a call took, again and again.
+    """The times of repeated calls.
 
     Attributes:
         samples: seconds of each call, in order.

@@ -25,11 +25,11 @@ Source: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, sec
 import torch
 from torch import Tensor, nn
 
-from lib.block import AttentionWeights, Block, FeedForward
+from lib.block import Block, FeedForward
 from lib.kv_cache import DecodeState, KVCache
 from lib.masks import causal_mask
 from lib.position import Position
-from lib.stack import Stack, check_mask, count_positions
+from lib.stack import AttentionWeights, Stack, check_mask, count_positions
 
 __all__ = [
     "AttentionWeights",
@@ -75,7 +75,7 @@ class Encoder(Stack):
 
         Returns:
             ``(batch, length, d_model)``; with ``return_weights`` the pair with
-            :class:`lib.block.AttentionWeights`.
+            :class:`lib.stack.AttentionWeights`.
 
         Raises:
             ValueError: if a shape, dtype, device or value does not fit.
@@ -84,17 +84,15 @@ class Encoder(Stack):
         if positions is None:
             positions = count_positions(tokens, mask)  # (batch or 1, length)
             self._check_reach(positions, tokens.shape[1] - 1)
-        weights = AttentionWeights([], []) if return_weights else None
         seen = None if mask is None else mask[:, None, None, :]  # (batch, 1, 1, length)
-        x = self._embed(tokens, positions, token_types)  # (batch, length, d_model)
-        prepared = self.position.prepare(positions, positions)
-        for block in self.blocks:
-            x = block(
-                x, mask=seen, position=self.position, prepared=prepared, weights=weights
-            )  # (batch, length, d_model)
-        if self.final_norm is not None:
-            x = self.final_norm(x)
-        return (x, weights) if return_weights else x
+        return self._layers(
+            tokens,
+            positions,
+            positions,
+            types=token_types,
+            mask=seen,
+            return_weights=return_weights,
+        )
 
 
 class Decoder(Stack):
@@ -133,7 +131,7 @@ class Decoder(Stack):
 
         Returns:
             ``(batch, length, d_model)``; with ``return_weights`` the pair with
-            :class:`lib.block.AttentionWeights`.
+            :class:`lib.stack.AttentionWeights`.
 
         Raises:
             ValueError: if a shape, dtype, device or value does not fit, or the state is too
@@ -141,7 +139,6 @@ class Decoder(Stack):
         """
         self._check(tokens, positions, mask)
         self._check_context(tokens.shape[0], context, context_mask, state)
-        weights = AttentionWeights([], []) if return_weights else None
         new = tokens.shape[1]
         if state is None:
             if positions is None:
@@ -150,34 +147,32 @@ class Decoder(Stack):
             seen = causal_mask(new, new, device=tokens.device)
             if mask is not None:
                 seen = seen & mask[:, None, None, :]  # (batch, 1, length, length)
-            x = self._layers(
+            return self._layers(
                 tokens,
-                positions=positions,
-                k_positions=positions,
+                positions,
+                positions,
                 mask=seen,
                 context=context,
                 context_mask=context_mask,
-                weights=weights,
+                return_weights=return_weights,
             )
-        else:
-            before = state.length
-            try:
-                positions = state.append(new, positions=positions, mask=mask)
-                self._check_reach(positions, state.largest_position)
-                seen = state.mask(new)  # (batch or 1, 1, length, k_len) or None
-                x = self._layers(
-                    tokens,
-                    positions=positions,
-                    k_positions=state.k_positions,
-                    mask=seen,
-                    context_mask=state.context_mask,
-                    state=state,
-                    weights=weights,
-                )
-            except BaseException:  # an interrupted cell, too, must not leave half a token
-                state.truncate(before)
-                raise
-        return (x, weights) if return_weights else x
+        before = state.length
+        try:
+            positions = state.append(new, positions=positions, mask=mask)
+            self._check_reach(positions, state.largest_position)
+            return self._layers(
+                tokens,
+                positions,
+                state.k_positions,
+                mask=state.mask(new),  # (batch or 1, 1, length, k_len) or None
+                caches=state.caches,
+                context_keys_values=state.context_keys_values,
+                context_mask=state.context_mask,
+                return_weights=return_weights,
+            )
+        except BaseException:  # an interrupted cell, too, must not leave half a token
+            state.truncate(before)
+            raise
 
     def decode_state(
         self,
@@ -221,41 +216,6 @@ class Decoder(Stack):
         with torch.no_grad():
             pairs = [block.cross_attention.keys_values(context) for block in self.blocks]
         return DecodeState(caches, context_keys_values=pairs, context_mask=context_mask)
-
-    def _layers(
-        self,
-        tokens: Tensor,
-        *,
-        positions: Tensor,
-        k_positions: Tensor,
-        mask: Tensor | None,
-        context: Tensor | None = None,
-        context_mask: Tensor | None = None,
-        state: DecodeState | None = None,
-        weights: AttentionWeights | None = None,
-    ) -> Tensor:
-        caches = known = [None] * len(self.blocks)  # known: the context's keys and values
-        if state is not None:
-            caches = state.caches
-            if state.context_keys_values is not None:
-                known = state.context_keys_values
-        if context_mask is not None:
-            context_mask = context_mask[:, None, None, :]  # (batch, 1, 1, context_len)
-        x = self._embed(tokens, positions)  # (batch, length, d_model)
-        prepared = self.position.prepare(positions, k_positions)
-        for block, cache, keys_values in zip(self.blocks, caches, known, strict=True):
-            x = block(
-                x,
-                mask=mask,
-                position=self.position,
-                prepared=prepared,
-                cache=cache,
-                context=context,
-                context_keys_values=keys_values,
-                context_mask=context_mask,
-                weights=weights,
-            )  # (batch, length, d_model)
-        return x if self.final_norm is None else self.final_norm(x)
 
     def _check_context(self, batch, context, context_mask, state) -> None:
         has = context is not None
@@ -349,7 +309,7 @@ class LanguageModel(Decoder):
 
         Returns:
             Logits ``(batch, length or 1, vocab_size)``; with ``return_weights`` the pair with
-            :class:`lib.block.AttentionWeights`.
+            :class:`lib.stack.AttentionWeights`.
 
         Raises:
             ValueError: as :meth:`Decoder.forward`.
@@ -436,7 +396,7 @@ class Seq2Seq(nn.Module):
 
         Returns:
             Logits ``(batch, target_len, target_vocab_size)``; with ``return_weights`` the pair
-            with :class:`lib.block.AttentionWeights`.
+            with :class:`lib.stack.AttentionWeights`.
 
         Raises:
             ValueError: as :meth:`Encoder.forward` and :meth:`Decoder.forward`.
