@@ -37,7 +37,7 @@ from torch.nn import functional as F
 from lib.kv_cache import KVCache
 from lib.masks import causal_mask
 from lib.position import NoPosition, Position
-from lib.shapes import broadcasts_to
+from lib.shapes import broadcasts_to, check_sizes
 
 __all__ = [
     "LayerState",
@@ -338,11 +338,9 @@ class MultiHeadAttention(nn.Module):
             head_dim = d_model // n_heads
         value_dim = head_dim if value_dim is None else value_dim
         context_dim = d_model if context_dim is None else context_dim
-        if min(d_model, head_dim, value_dim, context_dim) < 1:
-            raise ValueError(
-                f"every width must be at least 1, got d_model={d_model}, head_dim={head_dim}, "
-                f"value_dim={value_dim}, context_dim={context_dim}"
-            )
+        check_sizes(
+            d_model=d_model, head_dim=head_dim, value_dim=value_dim, context_dim=context_dim
+        )
         self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
         self.head_dim, self.value_dim = head_dim, value_dim
         self.scale = scale

@@ -8,8 +8,8 @@ function                               what it changes                operations
 :func:`performer_attention`            softmax's kernel, estimated    length · features · head_dim
 =====================================  =============================  ============================
 
-The mask alone saves nothing: a kernel must skip what it rules out. The other two do save, and
-approximate, so chapter 11 measures their error beside their cost.
+The mask by itself saves nothing: a kernel has to skip the pairs that it rules out. The other two
+save operations but approximate, so chapter 11 measures their error along with their cost.
 
 Conventions: shapes as in :mod:`lib.attention`; ``True`` = may attend; the query at index i
 has index i + offset among the keys.
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from lib.attention import scaled_dot_product_attention
 from lib.masks import sliding_window_mask
+from lib.shapes import check_sizes
 
 __all__ = [
     "linformer_attention",
@@ -113,8 +114,7 @@ def performer_projection(
     Raises:
         ValueError: if a size is below 1.
     """
-    if n_features < 1 or head_dim < 1:
-        raise ValueError(f"sizes must be 1 or more, got {n_features=} and {head_dim=}")
+    check_sizes(n_features=n_features, head_dim=head_dim)
     options = {"generator": generator, "dtype": torch.float64, "device": device}
     if not orthogonal:
         return torch.randn(n_features, head_dim, **options).to(dtype)
@@ -195,7 +195,7 @@ def performer_attention(
     wide = torch.promote_types(query.dtype, torch.float32)
     log_q = _log_features(query.to(wide), projection.to(wide), scale)  # (..., q_len, n_features)
     log_k = _log_features(key.to(wide), projection.to(wide), scale)  # (..., k_len, n_features)
-    # A column of ones beside the values adds up the denominator.
+    # A column of ones appended to the values sums the denominator.
     value_and_one = torch.nn.functional.pad(value.to(wide), (0, 1), value=1.0)
     if causal:
         sums = _causal_sums(log_q, log_k, value_and_one, chunk)

@@ -12,8 +12,8 @@ Conventions:
   `TRAIN_LENGTH` occurred in training. The last of them gives the loss of a model whose context is
   cut to the training length and moved on by `BLOCK` tokens at a time.
 - Where a scheme has no such position, the loss is ``None``.
-- All arms of a seed begin with the same weights, the position scheme's own apart, and see the same
-  batches in the same order.
+- All arms of a seed begin with the same weights, except those of the position scheme, and see the
+  same batches in the same order.
 
 Source of the question: Press et al., *Train Short, Test Long*, 2021, arXiv:2108.12409.
 """
@@ -40,9 +40,11 @@ __all__ = [
     "TOLERANCE",
     "TRAIN_LENGTH",
     "arms",
+    "block_losses",
     "build",
     "corpus_hash",
     "distant_attention",
+    "fit",
     "losses_by_block",
     "run",
     "variants",
@@ -239,6 +241,11 @@ def distant_attention(
 
 
 def run(arm: dict, n_steps: int | None = None) -> dict:
+    """Train one arm and measure it: the result of :func:`fit`."""
+    return fit(arm, n_steps)[1]
+
+
+def fit(arm: dict, n_steps: int | None = None) -> tuple[LanguageModel, dict]:
     """Train one arm and measure it.
 
     Args:
@@ -246,11 +253,11 @@ def run(arm: dict, n_steps: int | None = None) -> dict:
         n_steps: stop after so many steps; the schedule stays that of ``arm["steps"]``.
 
     Returns:
-        ``corpus``, a hash of the text; ``train_loss``, the mean of the last 50 steps; ``loss``, by
-        block; ``rise_error``, the standard error, over blocks of targets, of each block's loss
-        minus that of the last block met in training; ``variants``, name → ``loss`` and
-        ``rise_error``; ``distant_share`` and ``distant_entropy``, by layer and head
-        (:func:`distant_attention`), of keys farther away than any in training.
+        The trained model, and what was measured: ``corpus``, a hash of the text; ``train_loss``,
+        the mean of the last 50 steps; ``loss``, by block; ``rise_error``, the standard error, over
+        blocks of targets, of each block's loss minus that of the last block seen in training;
+        ``variants``, name → ``loss`` and ``rise_error``; ``distant_share`` and ``distant_entropy``,
+        by layer and head (:func:`distant_attention`), of keys farther away than any in training.
 
     Raises:
         ValueError: if the scheme is unknown or there is nothing to do.
@@ -298,11 +305,16 @@ def run(arm: dict, n_steps: int | None = None) -> dict:
         )
         for name, values in zip(("distant_share", "distant_entropy"), measured, strict=True):
             result[name] = [[round(x, 5) for x in layer] for layer in values.tolist()]
-    return result
+    return model, result
+
+
+def block_losses(model: LanguageModel) -> list[float | None]:
+    """The ``loss`` of a result, for a model of :func:`build` with any weights."""
+    return _measure(model, corpus().valid)["loss"]
 
 
 def _measure(model: LanguageModel, tokens: Tensor, largest: int | None = None) -> dict:
-    """The part of a result that :func:`losses_by_block` gives."""
+    """The part of a result that comes from :func:`losses_by_block`."""
     reach = model.position.max_len
     length = TEST_LENGTH if reach is None or largest is not None else reach
     losses = losses_by_block(

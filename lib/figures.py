@@ -50,7 +50,7 @@ _fonts: list[str] = []
 
 
 def set_words(table: Mapping[str, str], *, fonts: Sequence[str] = ()) -> None:
-    """Draw ``table[words]`` in place of ``words`` from now on; what is not in it stays English.
+    """Draw ``table[words]`` in place of ``words`` from now on; other words stay English.
 
     Words with numbers in them are looked up before the numbers go in, braces and all, as in
     ``text("query {m}").format(m=3)``. An edition in another language calls this once, before a
@@ -122,7 +122,7 @@ def use_style(*, image_format: str = "svg") -> None:
 
     one_thread()
     curves = [series(index) for index in range(2 * len(COLORS))]
-    mpl.rcdefaults()  # the same figures for everybody, whatever is in their matplotlibrc
+    mpl.rcdefaults()  # the same figures whatever a matplotlibrc sets
     mpl.rcParams.update(
         {
             "axes.grid": True,

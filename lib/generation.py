@@ -1,4 +1,4 @@
-r"""Decoding: one token after another, greedily or by drawing (chapters 09 and 10).
+r"""Decoding: one token after another, greedily or by sampling (chapters 09 and 10).
 
 With a cache the prompt is read once (**prefill**) and each step reads the one new token
 (**decode**); without, each step reads everything again. Both give the same tokens
@@ -53,9 +53,9 @@ def generate(
         encoder_mask: ``(batch, source_len)``, ``True`` = a real token.
         end_token: the token that ends a row; rows never end when not given.
         use_cache: whether to cache keys and values between steps.
-        temperature: 0 takes the likeliest token; above, tokens are drawn from
+        temperature: 0 takes the likeliest token; above 0, tokens are sampled from
             ``softmax(logits / temperature)``.
-        generator: for drawing; torch's own when not given.
+        generator: for sampling; torch's default when not given.
 
     Returns:
         The new tokens, integers ``(batch, new)``, ``new <= max_new_tokens``. There are as many
@@ -112,7 +112,7 @@ def pick_token(
 ) -> Tensor:
     r"""Choose a token from each row of logits.
 
-    Drawing uses that :math:`\arg\max_i p_i / e_i`, with :math:`e_i` independent exponential
+    Sampling uses that :math:`\arg\max_i p_i / e_i`, with :math:`e_i` independent exponential
     variables, is i with probability :math:`p_i`: :math:`e_i / p_i` is exponential with rate
     :math:`p_i`, and the smallest of such variables is the i-th with a probability in proportion
     to its rate. Unlike :func:`torch.multinomial` it never waits for a GPU.
@@ -121,7 +121,7 @@ def pick_token(
         logits: ``(batch, vocab_size)``.
         temperature: 0 takes the largest (the first of equals); above, :math:`p` is
             ``softmax(logits / temperature)``.
-        generator: for drawing; torch's own when not given.
+        generator: for sampling; torch's default when not given.
 
     Returns:
         Token numbers, int64 ``(batch,)``.

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from lib.masks import causal_mask
+from lib.shapes import check_sizes
 
 __all__ = ["DecodeState", "KVCache", "kv_cache_bytes"]
 
@@ -113,12 +114,8 @@ class KVCache:
         device: torch.device | str | None = None,
     ) -> None:
         value_dim = head_dim if value_dim is None else value_dim
-        if min(batch_size, n_kv_heads, max_len, head_dim, value_dim) < 1:
-            raise ValueError(
-                f"every size must be at least 1, got batch_size={batch_size}, "
-                f"n_kv_heads={n_kv_heads}, max_len={max_len}, head_dim={head_dim}, "
-                f"value_dim={value_dim}"
-            )
+        check_sizes(batch_size=batch_size, n_kv_heads=n_kv_heads, max_len=max_len)
+        check_sizes(head_dim=head_dim, value_dim=value_dim)
         shape = (batch_size, n_kv_heads, max_len)
         self._keys = torch.empty(*shape, head_dim, dtype=dtype, device=device)
         self._values = torch.empty(*shape, value_dim, dtype=dtype, device=device)

@@ -9,13 +9,16 @@ The classes below are the records' schemas. A record may hold more keys than its
 :func:`load` refuses one that lacks a key or holds a value of another type.
 """
 
+import hashlib
+import io
 import json
 import statistics
 import textwrap
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from lib.crossover import crossover
 
@@ -26,12 +29,14 @@ __all__ = [
     "GridArm",
     "GridRecord",
     "MeasuredRecord",
+    "SavedWeights",
     "Section",
     "check_decoding",
     "decoding_problems",
     "decoding_summary",
     "decoding_table",
     "load",
+    "load_weights",
     "names",
 ]
 
@@ -39,6 +44,13 @@ PACKAGE = Path(__file__).resolve().parent
 # A wheel has the records beside its modules (pyproject.toml), the repository elsewhere.
 PACKED = PACKAGE / "records"
 FOLDER = PACKED if PACKED.is_dir() else PACKAGE.parent / "benchmarks" / "results"
+
+
+class SavedWeights(TypedDict):
+    """A trained model's weights in float16, which give the losses of the arm's result."""
+
+    file: str  # in the folder ``weights`` beside the records
+    sha256: str
 
 
 class GridArm(TypedDict):
@@ -53,10 +65,11 @@ class GridArm(TypedDict):
     torch: str
     date: str
     commit: str
+    weights: NotRequired[SavedWeights]
 
 
 class GridRecord(TypedDict):
-    """A training grid (:mod:`benchmarks.record`)."""
+    """A training grid (``benchmarks/record.py``)."""
 
     experiment: str  # its module
     code: str  # a hash of what the code does
@@ -175,11 +188,39 @@ def load(name: str) -> dict:
     if not path.is_file():
         raise ValueError(f"no record {name!r} in {FOLDER}, only {names()}: `make results` makes it")
     record = json.loads(path.read_text(encoding="utf-8"))
-    if fnmatchcase(name, "kv_cache*"):
+    if name.startswith("kv_cache"):
         return check_decoding(record, path.name)
     for problem in _mismatches(record, MeasuredRecord if name == "pretrained" else GridRecord):
         raise ValueError(f"{path.name}: {problem}")
     return record
+
+
+def load_weights(name: str, /, **settings: Any) -> dict[str, np.ndarray]:
+    """Read the weights that an arm of a training grid saved: float16, by parameter.
+
+    Args:
+        name: the record.
+        **settings: the arm's, as ``scheme="rope", seed=0``; those of one arm alone.
+
+    Raises:
+        ValueError: if not exactly one arm has these settings and saved weights, or the file is
+            missing or is not the one that belongs to the arm.
+    """
+    saved = [
+        entry["weights"]
+        for entry in load(name)["arms"]
+        if "weights" in entry and settings.items() <= entry["arm"].items()
+    ]
+    if len(saved) != 1:
+        raise ValueError(f"{name}.json: {len(saved)} arms with {settings} have saved weights")
+    path = FOLDER / "weights" / saved[0]["file"]
+    if not path.is_file():
+        raise ValueError(f"{path} is missing, the file of {name}.json")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != saved[0]["sha256"]:
+        raise ValueError(f"{path} is not the file of {name}.json")
+    with np.load(io.BytesIO(content)) as arrays:
+        return dict(arrays)
 
 
 def check_decoding(record: dict, file: str = "the record") -> dict:

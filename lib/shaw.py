@@ -27,7 +27,7 @@ __all__ = ["ShawPosition", "shaw_bias", "shaw_scores", "shaw_values"]
 
 
 def shaw_bias(q: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor:
-    r"""Give Shaw's term on the scores (the part of ``eq-shaw`` that depends on position).
+    r"""Return Shaw's term on the scores (the part of ``eq-shaw`` that depends on position).
 
     .. math:: \frac{q_m \cdot a^K_{\operatorname{clip}(n - m)}}{\sqrt{d_k}}
 
@@ -49,7 +49,7 @@ def shaw_bias(q: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor
 
 
 def shaw_scores(q: Tensor, k: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor:
-    r"""Give Shaw's scores (``eq-shaw``, chapter 04).
+    r"""Return Shaw's scores (``eq-shaw``, chapter 04).
 
     .. math::
 

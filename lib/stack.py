@@ -14,6 +14,7 @@ from lib.attention import LayerState
 from lib.block import NORMS, Block, LayerWeights, choose, unchanged
 from lib.kv_cache import KVCache
 from lib.position import NoPosition, Position, check_positions
+from lib.shapes import check_sizes
 
 __all__ = ["AttentionWeights", "Stack"]
 
@@ -69,11 +70,7 @@ class Stack(nn.Module):
         **block,
     ) -> None:
         super().__init__()
-        if min(vocab_size, d_model, n_layers, n_heads) < 1:
-            raise ValueError(
-                f"every size must be at least 1, got vocab_size={vocab_size}, d_model={d_model}, "
-                f"n_layers={n_layers}, n_heads={n_heads}"
-            )
+        check_sizes(vocab_size=vocab_size, d_model=d_model, n_layers=n_layers, n_heads=n_heads)
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.embedding_scale = d_model**0.5 if embedding_scale is None else embedding_scale
         self.type_embedding = nn.Embedding(n_token_types, d_model) if n_token_types else None

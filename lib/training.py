@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lib.shapes import check_sizes
+
 __all__ = [
     "inverse_sqrt_rate",
     "sequence_loss",
@@ -115,10 +117,7 @@ def inverse_sqrt_rate(step: int, *, d_model: int, warmup: int) -> float:
     Raises:
         ValueError: if a number is below 1.
     """
-    if min(step, d_model, warmup) < 1:
-        raise ValueError(
-            f"step, d_model and warmup must be at least 1, got {step}, {d_model}, {warmup}"
-        )
+    check_sizes(step=step, d_model=d_model, warmup=warmup)
     return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 

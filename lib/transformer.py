@@ -8,7 +8,7 @@ class                            what it is
 :class:`Encoder`                 tokens → vectors, every token sees every other (BERT)
 :class:`Decoder`                 tokens → vectors, no token sees a later one
 :class:`LanguageModel`           a decoder that predicts the next token (GPT, Llama)
-:class:`Seq2Seq`                 an encoder, and a language model that looks at it (T5)
+:class:`Seq2Seq`                 an encoder, and a language model that attends to it (T5)
 ===============================  ============================================================
 
 Conventions:
@@ -103,7 +103,7 @@ class Decoder(Stack):
         d_model: likewise.
         n_layers: likewise.
         n_heads: likewise.
-        cross_attention: look at a context as well, such as an encoder's output.
+        cross_attention: attend to a context as well, such as an encoder's output.
         **options: as in :class:`Encoder`, ``position`` among them.
     """
 
@@ -123,10 +123,10 @@ class Decoder(Stack):
         Args:
             tokens: integers ``(batch, length)``; with a state the new ones only.
             positions: ``(batch or 1, length)``.
-            mask: ``(batch, length)``, ``True`` = a real token; padding may stand anywhere.
-            context: ``(batch, context_len, d_model)``, what cross-attention looks at.
+            mask: ``(batch, length)``, ``True`` = a real token; padding may be anywhere.
+            context: ``(batch, context_len, d_model)``, what cross-attention attends to.
             context_mask: ``(batch, context_len)``, ``True`` = a real token.
-            state: from :meth:`decode_state`; brought up to date. It holds the context itself.
+            state: from :meth:`decode_state`, updated in place. It holds the context.
             return_weights: also return the attention weights.
 
         Returns:
@@ -182,7 +182,7 @@ class Decoder(Stack):
         context: Tensor | None = None,
         context_mask: Tensor | None = None,
     ) -> DecodeState:
-        """An empty state for this decoder, with the context's keys and values worked out.
+        """An empty state for this decoder, with the keys and values of the context.
 
         Under autocast it has autocast's dtype, and is used under autocast too.
 
@@ -248,9 +248,9 @@ class Decoder(Stack):
 
 
 class LanguageModel(Decoder):
-    r"""A decoder that gives, at each token, a score for every token that may come next.
+    r"""A decoder that computes, at each position, a logit for every possible next token.
 
-    Scores are the dot products of the last vector with one row per token of the vocabulary
+    Logits are the dot products of the last hidden state with one row per token of the vocabulary
     (``eq-logits``, chapter 09).
 
     Args:
@@ -260,7 +260,7 @@ class LanguageModel(Decoder):
         n_heads: likewise.
         tie_output: use the embedding's rows for the output too (Press and Wolf 2017,
             arXiv:1608.05859).
-        output_scale: what the last vectors are multiplied by; T5 has ``1 / sqrt(d_model)``.
+        output_scale: factor on the last hidden states; T5 has ``1 / sqrt(d_model)``.
         **stack: everything else that :class:`lib.stack.Stack` and :class:`lib.block.Block` take.
     """
 
@@ -287,25 +287,17 @@ class LanguageModel(Decoder):
         self,
         tokens: Tensor,
         *,
-        positions: Tensor | None = None,
-        mask: Tensor | None = None,
-        context: Tensor | None = None,
-        context_mask: Tensor | None = None,
-        state: DecodeState | None = None,
         last_only: bool = False,
         return_weights: bool = False,
+        **inputs,
     ) -> Tensor | tuple[Tensor, AttentionWeights]:
-        """Score the next token after each token.
+        """Compute the logits of the next token at each position.
 
         Args:
-            tokens: integers ``(batch, length)``; like the rest as in :meth:`Decoder.forward`.
-            positions: likewise.
-            mask: likewise.
-            context: likewise.
-            context_mask: likewise.
-            state: likewise.
-            last_only: score after the last token only, which is all that decoding needs.
+            tokens: integers ``(batch, length)``.
+            last_only: return the last token's logits only, which is all that decoding needs.
             return_weights: also return the attention weights.
+            **inputs: everything else that :meth:`Decoder.forward` takes, ``state`` among them.
 
         Returns:
             Logits ``(batch, length or 1, vocab_size)``; with ``return_weights`` the pair with
@@ -314,15 +306,7 @@ class LanguageModel(Decoder):
         Raises:
             ValueError: as :meth:`Decoder.forward`.
         """
-        result = super().forward(
-            tokens,
-            positions=positions,
-            mask=mask,
-            context=context,
-            context_mask=context_mask,
-            state=state,
-            return_weights=return_weights,
-        )
+        result = super().forward(tokens, return_weights=return_weights, **inputs)
         x, *weights = result if return_weights else (result,)
         x = x[:, -1:] if last_only else x  # (batch, length or 1, d_model)
         logits = self.output(self.output_scale * x)  # (batch, length or 1, vocab_size)
@@ -330,7 +314,7 @@ class LanguageModel(Decoder):
 
 
 class Seq2Seq(nn.Module):
-    """An encoder, and a language model that looks at what it encoded (chapter 09).
+    """An encoder, and a language model that attends to its output (chapter 09).
 
     Args:
         source_vocab_size: number of different source tokens.
@@ -383,7 +367,7 @@ class Seq2Seq(nn.Module):
         target_positions: Tensor | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, AttentionWeights]:
-        """Score the next target token after each target token, given the source.
+        """Compute the next target token's logits at each target position, given the source.
 
         Args:
             source: integers ``(batch, source_len)``.

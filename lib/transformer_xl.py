@@ -1,8 +1,8 @@
 r"""Transformer-XL's relative position: sinusoids of m − n (chapter 04).
 
 The four terms of a score (:mod:`lib.relative`) stay. Position vectors become encodings of the
-difference m − n, with a projection of their own, and what the query brought of its position
-becomes two learned vectors, u and v, the same at every place (``eq-transformer-xl``).
+difference m − n, with a separate projection, and the query's position vectors become two learned
+vectors, u and v, the same at every position (``eq-transformer-xl``).
 
 Conventions:
 
@@ -75,7 +75,7 @@ def transformer_xl_tables(
 def transformer_xl_bias(
     q: Tensor, k: Tensor, w_r: Tensor, u: Tensor, v: Tensor, tables: TransformerXLTables
 ) -> Tensor:
-    r"""Give Transformer-XL's terms (b), (c) and (d), scaled (``eq-transformer-xl``).
+    r"""Return Transformer-XL's terms (b), (c) and (d), scaled (``eq-transformer-xl``).
 
     The encoding r of the difference is never written out for every pair m, n. By ``eq-shift`` of
     chapter 03, in rows, :math:`r_{m-n} = \operatorname{PE}(-n) M(m)^\top`, and :math:`M(m)^\top`
@@ -128,7 +128,7 @@ def transformer_xl_scores(
     *,
     base: float = 10000.0,
 ) -> Tensor:
-    r"""Give Transformer-XL's scores (``eq-transformer-xl``, chapter 04).
+    r"""Return Transformer-XL's scores (``eq-transformer-xl``, chapter 04).
 
     .. math::
 

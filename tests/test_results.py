@@ -6,9 +6,10 @@ import sys
 import types
 
 import pytest
+import torch
 
 from benchmarks import record
-from lib import results
+from lib import extrapolation, results
 from tools import imports
 
 NAMES = sorted(record.EXPERIMENTS)
@@ -182,6 +183,71 @@ def test_arms_on_another_text_are_neither_replayed_nor_mixed(toy, monkeypatch):
     assert {kept["result"]["corpus"] for kept in results.load("toy")["arms"]} == {"new"}
 
 
+# --- saved weights
+
+
+@pytest.fixture
+def with_weights(toy):
+    """The toy experiment with a model, whose one weight is its loss."""
+
+    def fit(arm, n_steps=None):
+        model = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.constant_(model.weight, arm["seed"] + 0.1)
+        return model, toy.run(arm, n_steps)
+
+    toy.rule = lambda arm, n_steps: {"loss": [arm["seed"] + (0.1 if n_steps is None else 1), None]}
+    toy.fit, toy.block_losses = fit, lambda model: [model.weight.item(), None]
+    return toy
+
+
+def test_arms_of_one_seed_save_their_weights_in_float16(with_weights, folder):
+    record.update("toy")
+    first, second = results.load("toy")["arms"]
+    half = torch.tensor(0.1).half().item()
+    assert first["result"]["loss"] == [0.1, None]
+    assert "weights" not in second
+    weights = results.load_weights("toy", seed=0)
+    assert weights["weight"].dtype == "float16"
+    assert weights["weight"].tolist() == [[half]]
+
+
+def test_missing_weights_are_trained_and_results_stay(with_weights, folder):
+    fit = with_weights.__dict__.pop("fit")
+    record.update("toy")
+    before = results.load("toy")["arms"]
+    with_weights.fit = fit
+    with_weights.ran.clear()
+    record.add_weights("toy")
+    assert with_weights.ran == [(0, None)]
+    after = results.load("toy")["arms"]
+    assert after[0].pop("weights")
+    assert after == before
+    with_weights.code = "second"
+    with pytest.raises(ValueError, match="the code has changed since: run `make results`"):
+        record.add_weights("toy")
+
+
+def test_weights_of_another_training_are_not_recorded(with_weights):
+    fit = with_weights.__dict__.pop("fit")
+    record.update("toy")
+    with_weights.fit = lambda arm, n_steps=None: fit({"seed": arm["seed"] + 0.02})
+    with pytest.raises(ValueError, match=r"loss\[0\]: 0\.1 in the record, 0\.1\d+ now"):
+        record.add_weights("toy")
+    with pytest.raises(ValueError, match=r"0 arms with {'seed': 0} have saved weights"):
+        results.load_weights("toy", seed=0)
+
+
+def test_a_file_of_weights_must_be_the_recorded_one(with_weights, folder):
+    record.update("toy")
+    (path,) = (folder / "weights").iterdir()
+    path.write_bytes(path.read_bytes().replace(b"weight", b"height"))
+    with pytest.raises(ValueError, match=r"npz is not the file of toy\.json"):
+        results.load_weights("toy", seed=0)
+    path.unlink()
+    with pytest.raises(ValueError, match=r"npz is missing, the file of toy\.json"):
+        results.load_weights("toy", seed=0)
+
+
 def test_differences_name_the_place_and_both_values():
     old = {"a": [1.0, 2.0, float("nan")], "b": "x"}
     assert list(record.differences(old, {"a": [1.0005, 2.0, float("nan")], "b": "x"})) == []
@@ -302,6 +368,28 @@ def test_an_arm_begins_as_it_did(name):
     skip_on_another_text(name)
     kept = min(results.load(name)["arms"], key=lambda kept: kept["seconds"])
     assert record.replay(name, kept) == []
+
+
+def saved_weights():
+    return [arm for arm in results.load("extrapolation")["arms"] if "weights" in arm]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(entry, id=entry["arm"]["scheme"], marks=[pytest.mark.long] * (index > 0))
+        for index, entry in enumerate(saved_weights())
+    ],
+)
+def test_saved_weights_have_the_recorded_losses(entry):
+    skip_on_another_text("extrapolation")
+    arm = entry["arm"]
+    weights = results.load_weights("extrapolation", **arm)
+    model = extrapolation.build(arm["scheme"], arm["seed"])
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    losses = extrapolation.block_losses(model.eval())
+    tolerance = record.WEIGHTS_TOLERANCE
+    assert not list(record.differences(entry["result"]["loss"], losses, "loss", tolerance))
 
 
 @pytest.mark.long

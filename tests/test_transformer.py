@@ -479,7 +479,7 @@ def test_a_scheme_made_for_another_size_is_refused(position, match):
             lambda: Encoder(3, 4, 1, 2, cross_attention=True)(torch.ones(1, 2).long()),
             "made with cross_attention=True, but no context is given",
         ),
-        (lambda: Encoder(0, 4, 1, 2), "at least 1, got vocab_size=0"),
+        (lambda: Encoder(0, 4, 1, 2), "must be 1 or more, got vocab_size=0"),
         (lambda: Encoder(3, 4, 0, 2), "n_layers=0"),
         (
             lambda: Encoder(3, 4, 1, 2)(
