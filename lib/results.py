@@ -12,7 +12,6 @@ The classes below are the records' schemas. A record may hold more keys than its
 import hashlib
 import io
 import json
-import statistics
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,10 +30,9 @@ __all__ = [
     "MeasuredRecord",
     "SavedWeights",
     "Section",
+    "best_shares",
     "check_decoding",
-    "decoding_problems",
     "decoding_summary",
-    "decoding_table",
     "load",
     "load_weights",
     "names",
@@ -148,18 +146,6 @@ IDENTITY = {
 }
 CLOCKS = {"cuda": "CUDA events", "cpu": "perf_counter"}
 AIM = 0.7  # of the bandwidth limit, for the best step of the largest model
-SECTIONS = (  # benchmarks/README.md describes each
-    "ceilings",
-    "correctness",
-    "growth",
-    "steps",
-    "roofline",
-    "memory",
-    "exercise",
-    "transformers",
-    "compiled",
-    "tuned",
-)
 
 
 def names(pattern: str = "*") -> list[str]:
@@ -302,30 +288,6 @@ def _bad_numbers(record: dict) -> Iterator[str]:
             yield f"runs[{index}]: {problem}"
 
 
-def decoding_problems(record: dict) -> list[str]:
-    """What a record of ``benchmarks/kv_cache.py`` lacks; an empty list if nothing.
-
-    Args:
-        record: as the script wrote it, complete or not.
-
-    Returns:
-        One sentence for each part that is missing, failed or was left out. What cannot be had
-        where it ran (``not_here``) is no problem.
-    """
-    problems = []
-    try:
-        check_decoding(record)
-    except ValueError as problem:
-        problems.append(str(problem))
-    for name in SECTIONS:
-        section = record.get("sections", {}).get(name, {"status": "missing"})
-        if section["status"] != "done":
-            problems.append(f"{name}: {section['status']}, {section.get('error', 'no reason')}")
-        problems += [f"{name}: left out: {point}" for point in section.get("left_out", ())]
-        problems += [f"{name}: {error}" for error in section.get("errors", ())]
-    return problems
-
-
 def decoding_summary(record: dict) -> list[str]:
     """What a record of ``benchmarks/kv_cache.py`` shows, in lines of 80 characters or less.
 
@@ -367,7 +329,7 @@ def _summary(record: dict) -> Iterator[str]:
                 f"{entry['model']['name']}, t = {entry['length']}, of the bandwidth: "
                 + ", ".join(f"{way} {share:.0%}" for way, share in shares.items())
             )
-    if best := _best_shares(sections):
+    if best := best_shares(sections):
         share, way = best.get("large", max(best.values()))
         verdict = "reached" if share >= AIM else "missed"
         yield f"best step of the largest: {share:.0%} ({way}); the aim of {AIM:.0%} is {verdict}"
@@ -400,8 +362,8 @@ def _steps(sections: Mapping) -> list[dict]:
     return [e for name in ("steps", "compiled", "tuned") for e in _entries(sections, name)]
 
 
-def _best_shares(sections: Mapping) -> dict[str, tuple[float, str]]:
-    """By model, the largest share of the bandwidth that a step reached, and by which way."""
+def best_shares(sections: Mapping[str, Section]) -> dict[str, tuple[float, str]]:
+    """By model, the largest share of the bandwidth that a step reached, and the way it was run."""
     best: dict[str, tuple[float, str]] = {}
     for entry in _steps(sections):
         name = entry["model"]["name"]
@@ -412,35 +374,3 @@ def _best_shares(sections: Mapping) -> dict[str, tuple[float, str]]:
 
 def _entries(sections: Mapping, name: str) -> list[dict]:
     return sections.get(name, {}).get("entries", [])
-
-
-def decoding_table(record: dict) -> list[str]:
-    """A markdown table of a record: for each model the cache's gain and the best step's share.
-
-    Args:
-        record: as :func:`check_decoding` accepts it.
-
-    Returns:
-        The table's lines, for each run the median milliseconds at its longest length, and
-        :func:`lib.crossover.crossover`.
-
-    Raises:
-        ValueError: if the times of a run do not fit its lengths.
-    """
-    rows = [
-        "| model | tokens | ms without | ms with | the cache pays from | best step, of the "
-        "bandwidth limit |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    shares = _best_shares(record.get("sections", {}))
-    for run in record["runs"]:
-        name = run["model"].get("name", "model")
-        above, below = (1e3 * statistics.median(run[way][-1]) for way in ("uncached", "cached"))
-        first = crossover(run["lengths"], run["uncached"], run["cached"])
-        share = f"{shares[name][0]:.0%}" if name in shares else "not measured"
-        rows.append(
-            f"| {name} | {run['lengths'][-1]:,} | {above:.2f} | {below:.2f} | "
-            + ("nowhere measured" if first is None else f"t = {first:,}")
-            + f" | {share} |"
-        )
-    return rows
