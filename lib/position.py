@@ -103,7 +103,7 @@ class Position(nn.Module):
 
     @property
     def table_dtype(self) -> torch.dtype:
-        """The dtype of prepared tables: the model's, or float32 where that is narrower."""
+        """The dtype of prepared tables, which is the model's, or float32 where that is narrower."""
         return torch.promote_types(self._follower.dtype, torch.float32)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
