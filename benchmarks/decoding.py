@@ -2,10 +2,10 @@
 
 ``python -m benchmarks.decoding``: greedy, one row, float32. Three ways in turn, again and again
 in one run: :func:`lib.generation.generate`; ``generate`` of ``transformers`` with its static
-cache; and a bare loop over its forward with the same cache, so that what its ``generate`` adds is
-not mistaken for a merit of ours. All three must give the same tokens.
+cache; and a bare loop over its forward with the same cache, so that the overhead of its
+``generate`` is not credited to ours. All three must give the same tokens.
 
-Beside the ratios stands the share of the read bandwidth. Each decoded token reads every weight
+The last column is the share of the read bandwidth. Each decoded token reads every weight
 once, and this machine's reading speed is measured in the same rounds: the product of a large
 matrix and a vector, the fastest way to read that torch has.
 """
@@ -26,7 +26,7 @@ READ_BYTES = 2**29
 
 @torch.no_grad()
 def bare_loop(model, prompt: torch.Tensor, new: int) -> torch.Tensor:
-    """The least one can write around ``transformers``' forward."""
+    """A minimal decoding loop around ``transformers``' forward."""
     cache = transformers.StaticCache(config=model.config, max_cache_len=prompt.shape[1] + new)
     tokens, step = [], prompt
     for _ in range(new):
@@ -37,7 +37,7 @@ def bare_loop(model, prompt: torch.Tensor, new: int) -> torch.Tensor:
 
 
 def make_ways(width: int, n_layers: int, new: int) -> tuple[dict, int]:
-    """The three calls, after a check that they agree, and the bytes that a token must read."""
+    """The three calls, checked to agree, and the bytes that a token has to read."""
     ours, theirs = pair(width, n_layers, max_len=PROMPT + new)
     prompt = torch.randint(1_000, (1, PROMPT), generator=torch.Generator().manual_seed(1))
     ways = {
@@ -52,12 +52,12 @@ def make_ways(width: int, n_layers: int, new: int) -> tuple[dict, int]:
         )[:, PROMPT:],
         "bare": lambda: bare_loop(theirs, prompt, new),
     }
-    tokens = {name: way() for name, way in ways.items()}  # and so all are warm
+    tokens = {name: way() for name, way in ways.items()}  # also warms them up
     for name in ("generate", "bare"):
         if not torch.equal(tokens["lib"], tokens[name]):
             raise SystemExit(f"width {width}: {name} chose other tokens than lib")
     ways["first"] = lambda: generate(ours, prompt, 1)  # the prompt's share of the first way
-    # Of the embedding one row is read, of everything else all.
+    # One row of the embedding is read, and everything else entirely.
     n_bytes = sum(p.nbytes for p in ours.parameters()) - ours.embedding.weight.nbytes
     return ways, n_bytes
 

@@ -1,4 +1,4 @@
-"""Grading a class: plain `nbgrader autograde`, beside this course's sandbox and split verdict.
+"""Grading a class: plain `nbgrader autograde` beside this course's grader.
 
     python -m benchmarks.grading [--submissions 40] [--out benchmarks/results/grading.json]
     python -m benchmarks.grading --quote
@@ -7,8 +7,8 @@ The same submissions, the answer bank's right and wrong ones, are graded in two 
 one by nbgrader as it comes, in the other by ``python -m grading``, which also writes each learner's
 feedback page. Each grades all of them with one command, in turn, in each round in a new folder; the
 scores must be the same. Then: where the time goes, what the one process that writes can do alone,
-how time and memory grow with the class, what a submission leaves on the disk, and what a scheduler
-of dask costs. The record is what ``docs/scale.md`` quotes (``--quote`` writes it there).
+how time and memory grow with the class, how much disk space a submission takes, and what dask's
+scheduler costs. The record is what ``docs/scale.md`` quotes (``--quote`` writes it there).
 """
 
 import argparse
@@ -54,8 +54,8 @@ class Folder:
     Args:
         root: a new folder.
         slug: the assignment.
-        notebooks: what is handed in.
-        plain: by nbgrader as it comes.
+        notebooks: the submissions.
+        plain: whether plain nbgrader grades them.
     """
 
     def __init__(self, root: Path, slug: str, notebooks: list, *, plain: bool = False):
@@ -77,7 +77,7 @@ class Folder:
     def _call(self, module: str, *words: str) -> float:
         """Run a command in the folder; seconds."""
         start = time.perf_counter()
-        with tempfile.TemporaryFile("w+") as said:
+        with tempfile.TemporaryFile("w+") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, *words],
                 cwd=self.root,
@@ -85,15 +85,15 @@ class Folder:
                 | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
                 # nbgrader starts `alembic` by its name
                 | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-                stdout=said,
-                stderr=said,
+                stdout=log,
+                stderr=log,
             )
             with _watched(process.pid) as self.peak:
                 code = process.wait()
             seconds = time.perf_counter() - start
             if code:
-                said.seek(0)
-                sys.exit(f"{module} {' '.join(words)} failed:\n{said.read()[-3000:]}")
+                log.seek(0)
+                sys.exit(f"{module} {' '.join(words)} failed:\n{log.read()[-3000:]}")
         return seconds
 
     def grade(self, jobs: int) -> float:
@@ -102,8 +102,8 @@ class Folder:
             return self._call("nbgrader", "autograde", self.slug)
         return self._call("grading", self.slug, "--jobs", str(jobs))
 
-    def told(self) -> dict:
-        """What the summary for programs says."""
+    def summary(self) -> dict:
+        """The machine-readable summary of the batch."""
         return json.loads((self.root / "reports" / f"grades-{self.slug}.json").read_text())
 
     def verdicts(self) -> list[dict]:
@@ -124,18 +124,18 @@ class Folder:
         return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def _below(pid: int) -> list[int]:
-    found, waiting = [], [pid]
+def _descendants(pid: int) -> list[int]:
+    family, waiting = [], [pid]
     while waiting:
-        found.append(waiting.pop())
-        for path in Path(f"/proc/{found[-1]}/task").glob("*/children"):
+        family.append(waiting.pop())
+        for path in Path(f"/proc/{family[-1]}/task").glob("*/children"):
             with contextlib.suppress(OSError):
                 waiting += map(int, path.read_text().split())
-    return found
+    return family
 
 
 def _memory(pid: int) -> int:
-    """Bytes that a process holds; what several share counts in parts."""
+    """Bytes that a process holds; memory shared by n processes counts as 1/n (PSS)."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -145,12 +145,12 @@ def _memory(pid: int) -> int:
 
 @contextlib.contextmanager
 def _watched(pid: int) -> Iterator[dict[str, int]]:
-    """The peak of a process's memory, and of all that descend from it."""
+    """The peak memory of a process, and of the process with all its descendants."""
     peak, done = {"command": 0, "tree": 0}, threading.Event()
 
     def watch() -> None:
         while not done.wait(0.5):
-            each = {one: _memory(one) for one in _below(pid)}
+            each = {one: _memory(one) for one in _descendants(pid)}
             peak["command"] = max(peak["command"], each.get(pid, 0))
             peak["tree"] = max(peak["tree"], sum(each.values()))
 
@@ -229,8 +229,9 @@ def measure(options: argparse.Namespace) -> dict:
             table.row(str(turn + 1), *(f"{t:.1f}" for t in took), f"{took[0] / took[1]:.2f}")
         ours = folders["ours"]
         record |= {"seconds": seconds, "same_scores": folders["plain"].scores() == ours.scores()}
-        told, verdicts = ours.told(), ours.verdicts()
-        record["spent"] = told["spent"] | {"start": round(seconds["ours"][-1] - told["seconds"], 2)}
+        summary, verdicts = ours.summary(), ours.verdicts()
+        start = round(seconds["ours"][-1] - summary["seconds"], 2)
+        record["spent"] = summary["spent"] | {"start": start}
         record["run"] = {
             step: statistics.median(verdict["seconds"][step] for verdict in verdicts)
             for step in verdicts[0]["seconds"]
@@ -241,13 +242,13 @@ def measure(options: argparse.Namespace) -> dict:
             took = folder.grade(jobs)
             row = {"submissions": size, "seconds": round(took, 2), "peak": folder.peak}
             record["growth"].append(row)
-        # The last folder again: what was run is kept, and all is written anew.
+        # The last folder again: the verdicts are reused, and everything is written again.
         for path in (folder.root / "progress" / slug).glob("*.json"):
             path.unlink()
         folder.grade(jobs)
-        told = folder.told()
-        spent = told["spent"]
-        record["writer_processor"] = round(told["processor"] / size, 4)
+        summary = folder.summary()
+        spent = summary["spent"]
+        record["writer_processor"] = round(summary["processor"] / size, 4)
         record["writer"] = round((spent["prepare"] + spent["write"]) / size, 4)
         record["bytes"] = {
             name: folder.size(name) // size
@@ -259,13 +260,13 @@ def measure(options: argparse.Namespace) -> dict:
 
 
 def lines(record: dict) -> list[str]:
-    """What ``docs/scale.md`` says of a record, in markdown."""
+    """A record as Markdown, for ``docs/scale.md``."""
     number, run, write = record["submissions"], record["run"]["all"], record["writer"]
     ratios = [a / b for a, b in zip(*record["seconds"].values(), strict=True)]
     each = {way: statistics.median(s) / number for way, s in record["seconds"].items()}
     balance = math.ceil(run / write)
     busy = record.get("writer_processor")
-    found = [
+    page = [
         f"Measured on {record['date']} (commit {record['commit']}) with {record['device']}, "
         f"{record['cores']} cores, load {record['load']} before: {number} submissions of "
         f"`{record['assignment']}`, {record['jobs']} at a time; Python "
@@ -301,8 +302,8 @@ def lines(record: dict) -> list[str]:
             f"{row['seconds'] / row['submissions']:.2f}",
             *peaks,
         )
-        found.append(f"| {' | '.join(cells)} |")
-    found += [
+        page.append(f"| {' | '.join(cells)} |")
+    page += [
         "",
         f"{CLASS:,} such submissions:",
         "",
@@ -312,18 +313,18 @@ def lines(record: dict) -> list[str]:
     for workers in sorted({1, 2, 4, 8, balance}):
         running, writing = CLASS * run / workers / 60, CLASS * write / 60
         whole = max(running, writing)
-        found.append(f"| {workers} | {running:.0f} | {writing:.0f} | {whole:.0f} |")
-    found += [
+        page.append(f"| {workers} | {running:.0f} | {writing:.0f} | {whole:.0f} |")
+    page += [
         "",
         f"The writer keeps {balance} {'core' if balance == 1 else 'cores'} of workers busy with "
         f"this assignment. One whose run takes ten times as long keeps "
         f"{math.ceil(10 * run / write)} busy.",
     ]
-    return found
+    return page
 
 
 def quote(record: dict, page: str) -> str:
-    """The page with what the record says between its marks."""
+    """The page, with the record between its marks."""
     before, _, rest = page.partition(MARK)
     _, _, after = rest.partition(END)
     return "\n".join([f"{before}{MARK}", "", *lines(record), "", f"{END}{after}"])

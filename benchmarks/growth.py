@@ -3,9 +3,9 @@
 ``python -m benchmarks.growth``: a forward over t tokens (no cache) against a step with t tokens
 cached, in turn at each length, with the exponent that fits each curve beside the prediction
 from the operations counted: 2Nt + 4Ldt² without the cache, 2N + 4Ldt with it (N weights in L
-layers of width d; chapter 10). Logits are worked out for the last token alone in both, and not
-counted. Where a step waits for memory or for Python instead of arithmetic,
-the measured exponent stays below the prediction. The shortest of the repeated calls counts.
+layers of width d; chapter 10). Both compute logits for the last token only; these are
+not counted. Where a step waits for memory or for Python instead of arithmetic, the measured
+exponent stays below the prediction. The shortest of the repeated calls counts.
 """
 
 import math
@@ -51,7 +51,7 @@ def curves(width: int, n_layers: int, lengths: list[int]) -> tuple[list[float], 
         def whole(length=length):
             return model(tokens[:, :length], last_only=True)
 
-        difference = (step() - whole()).abs().max().item()  # and so both are warm
+        difference = (step() - whole()).abs().max().item()  # also warms both up
         if difference > 1e-3:
             raise SystemExit(f"length {length}: cached and full logits differ by {difference}")
         rounds = 15 if width * length < 2**18 else 3

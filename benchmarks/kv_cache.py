@@ -12,8 +12,8 @@ crashes loses what it had not yet measured, and the next one starts on a clean d
 
 Logits are compared with those of the full forward pass before anything is timed. Alternatives
 run in turn, round after round. Times are :func:`lib.timing.time_call`'s: CUDA events on a GPU.
-"Graph" is the replay of a CUDA graph, one captured for each measured length: shapes, positions and
-the slot that is written are fixed in it. (In use one would capture a few capacities and mask.)
+"Graph" is the replay of a CUDA graph, one captured for each measured length: it fixes shapes,
+positions and the slot that is written. (In production one would capture a few capacities and mask.)
 """
 
 import argparse
@@ -41,6 +41,7 @@ from benchmarks.kv_cache_plan import CPU, GPU, QUICK, SEED, Plan
 from benchmarks.kv_cache_sections import Run, one_line, short
 from benchmarks.machine import ROOT, commit
 from lib import results
+from lib.crossover import crossover
 from tools.files import write_whole
 
 # The sections in the order they run, and the seconds after which each leaves out further points.
@@ -205,7 +206,7 @@ def quoted(text: str) -> str:
     """A page in which the block between the two marks is made anew from the records."""
     before, rest = text.split(MARKS[0])
     _, after = rest.split(MARKS[1])
-    records = [results.check_decoding(results.load(name)) for name in results.names("kv_cache*")]
+    records = [results.load(name) for name in results.names("kv_cache*")]
     block = "\n\n".join(map(block_of, (r for r in records if r["device_type"] == "cuda")))
     return f"{before}{MARKS[0]}\n\n{block or MISSING}\n\n{MARKS[1]}{after}"
 
@@ -217,7 +218,46 @@ def block_of(record: dict) -> str:
         f"Decoding on one {record['device']}, {record['dtype']}, one text; {versions}; "
         f"{record['date']}, commit {record['commit']}:"
     )
-    return "\n".join([head, "", *results.decoding_table(record)])
+    return "\n".join([head, "", *table_of(record)])
+
+
+def table_of(record: dict) -> list[str]:
+    """For each run the median milliseconds at its longest length, and what the cache gains."""
+    lines = [
+        "| model | tokens | ms without | ms with | the cache pays from | best step, of the "
+        "bandwidth limit |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    shares = results.best_shares(record.get("sections", {}))
+    for run in record["runs"]:
+        name = run["model"].get("name", "model")
+        above, below = (1e3 * statistics.median(run[way][-1]) for way in ("uncached", "cached"))
+        first = crossover(run["lengths"], run["uncached"], run["cached"])
+        lines.append(
+            f"| {name} | {run['lengths'][-1]:,} | {above:.2f} | {below:.2f} | "
+            f"{'nowhere measured' if first is None else f't = {first:,}'} | "
+            f"{f'{shares[name][0]:.0%}' if name in shares else 'not measured'} |"
+        )
+    return lines
+
+
+def problems_of(record: dict) -> list[str]:
+    """What a record lacks: parts that are missing, failed or were left out.
+
+    What cannot be measured where it ran (``not_here``) is no problem.
+    """
+    problems = []
+    try:
+        results.check_decoding(record)
+    except ValueError as problem:
+        problems.append(str(problem))
+    for name in SECTIONS:
+        section = record.get("sections", {}).get(name, {"status": "missing"})
+        if section["status"] != "done":
+            problems.append(f"{name}: {section['status']}, {section.get('error', 'no reason')}")
+        problems += [f"{name}: left out: {point}" for point in section.get("left_out", ())]
+        problems += [f"{name}: {error}" for error in section.get("errors", ())]
+    return problems
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -256,12 +296,12 @@ def main(arguments: list[str] | None = None) -> int:
     record["took"] = round(time.monotonic() - start, 1)
     save(record, out)
     print("\n" + "\n".join(results.decoding_summary(record)))
-    problems = results.decoding_problems(record)
+    problems = problems_of(record)
     verdict = "NOT complete" if problems else "complete"
     print(f"\n{out.name}: {record['took']:.0f} s; {verdict}")
     for problem in problems:
         print(f"- {problem}")
-    # `make bench` wants no record: there a busy machine is no failure.
+    # `make bench` writes no record: there a busy machine is no failure.
     return 1 if problems and options.out else 0
 
 

@@ -1,4 +1,4 @@
-"""Sections of :mod:`benchmarks.kv_cache` beside other code: the exercise's, and transformers'."""
+"""Sections of :mod:`benchmarks.kv_cache` that compare with the exercise and with transformers."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ NOTEBOOK = ROOT / "solutions" / "10-kv-cache" / "10-kv-cache.ipynb"
 
 
 class Blank:
-    """Stands in for matplotlib: accepts every call, and draws nothing."""
+    """Replaces matplotlib: accepts every call, and draws nothing."""
 
     def __getattr__(self, name: str):
         return Blank()
@@ -78,9 +78,9 @@ def exercise(run: Run) -> None:
 
     timers = result["timers"] = []
     for t in plan.exercise_lengths:
-        held = caches[0].length
-        if held < t - 1:
-            names["read"](tokens[:, held : t - 1], held, model, update)
+        cached = caches[0].length
+        if cached < t - 1:
+            names["read"](tokens[:, cached : t - 1], cached, model, update)
 
         def without(t=t):
             return names["forward"](tokens[:, :t], model)
@@ -177,7 +177,7 @@ def beside_transformers(run: Run, package, shape: Shape) -> dict:
     difference = agree(shape.name, ours(prompt), theirs(prompt).logits, run.dtype)
 
     def loop(cache, count):
-        """The least one can write around their forward."""
+        """A minimal decoding loop around their forward."""
         written, step = [], prompt
         for _ in range(count):
             output = theirs(step, past_key_values=cache, use_cache=True, logits_to_keep=1)

@@ -72,7 +72,7 @@ class Cpu:
         return None
 
     def clear(self) -> None:
-        """Give back memory that is not used."""
+        """Free memory that is not in use."""
 
 
 class Cuda(Cpu):
@@ -132,7 +132,7 @@ class Cuda(Cpu):
 
 
 def versions() -> dict[str, str]:
-    """Of what any machine has."""
+    """Versions of what every machine has."""
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -71,7 +71,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured."""
+    """Sizes and amounts of everything that is measured."""
 
     dtype: str  # of every section that does not name another
     shapes: tuple[Shape, ...]  # tiny, small, large

@@ -1,7 +1,7 @@
 """The sections of :mod:`benchmarks.kv_cache` that measure :mod:`lib`, and what all sections share.
 
 A section is a function of a :class:`Run`. It checks logits, then measures: it adds plain data to
-``run.result``, asks ``run.late`` before each point, and raises if it could measure nothing.
+``run.result``, checks ``run.late`` before each point, and raises if it could measure nothing.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ def one_line(problem: BaseException) -> str:
 
 
 def short(number: float) -> float:
-    """Five digits are more than a clock gives."""
+    """Round to five digits, which is more than a clock's precision."""
     return float(f"{number:.5g}")
 
 
@@ -507,7 +507,7 @@ def longest(run: Run, shape: Shape) -> dict:
         "by_formula": None,
         "by_allocation": None,
     }
-    if free is None:  # a CPU's memory is promised, not given, when it is asked for
+    if free is None:  # a CPU's memory is only promised when it is allocated
         return answer
     if free <= weights:
         return {**answer, "by_formula": 0, "by_allocation": 0}

@@ -37,7 +37,7 @@ def commit() -> str:
 
 
 def describe() -> str:
-    """One line: where, how busy it is, with what, when, on which commit."""
+    """One line: processor, load, threads, versions, date and commit."""
     return (
         f"{processor()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}), "
         f"{torch.get_num_threads()} threads, Python {platform.python_version()}, "
@@ -47,7 +47,7 @@ def describe() -> str:
 
 
 def in_turn(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Time each way once per round, one after another, so that all see the same machine load.
+    """Time each way once per round, one after another, so that all run under the same load.
 
     Args:
         ways: name and call.
@@ -81,7 +81,7 @@ def ratio(above: list[float], below: list[float], *, percent: bool = False) -> s
 
 
 class Table:
-    """A markdown table, printed row by row as the numbers come in.
+    """A markdown table, printed row by row as the numbers are measured.
 
     Args:
         header: the columns' names; a cell is padded to the width of its name.

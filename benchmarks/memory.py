@@ -1,7 +1,7 @@
-"""The cache's bytes against the formula, and the largest piece of memory that a step asks for.
+"""The cache's bytes against the formula, and the largest allocation of a step.
 
 ``python -m benchmarks.memory``: nothing is timed, so that the numbers are exact. A step that
-copied all keys or all values of a layer would have to ask for as much memory.
+copied all keys or all values of a layer would have to allocate as much memory.
 """
 
 import os
@@ -19,7 +19,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes into
 
 
 def largest_allocation(call: Callable[[], object]) -> int:
-    """Bytes of the largest piece of memory that a call on the CPU asks for, kernels included."""
+    """Bytes of the largest allocation of a call on the CPU, kernels included."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         call()
     events = record.profiler.kineto_results.events()
@@ -36,8 +36,8 @@ def step_after(model: torch.nn.Module, held: int, **prefill) -> tuple[int, int, 
         **prefill: passed on to the model when it reads them.
 
     Returns:
-        Bytes of the whole cache; bytes of the keys of one layer; bytes of the largest piece of
-        memory that the step asks for.
+        Bytes of the whole cache; bytes of the keys of one layer; bytes of the largest
+        allocation of the step.
     """
     state = model.decode_state(1, held + 2)
     tokens = torch.arange(held).unsqueeze(0) % model.embedding.num_embeddings

@@ -1,8 +1,8 @@
 """RoPE, norms and attention against torch's and ``transformers``' versions.
 
 ``python -m benchmarks.operators``: each pair of calls in turn, many times in one run; the ratio is
-our time over theirs, round by round (below 1: ours is faster). Results must agree first. Norms are
-the modules, which models are made of; the functions are the formulas of the book, line by line.
+our time over theirs, round by round (below 1: ours is faster). Results must agree first. Of the
+norms, the modules are measured, which models use; the functions are the book's formulas.
 """
 
 import statistics
@@ -23,7 +23,7 @@ ROUNDS = 101
 
 
 def cases(batch: int, heads: int, length: int, head_dim: int):
-    """Name, ours, theirs. Queries and keys lie in memory as a projection leaves them."""
+    """Name, ours, theirs. Queries and keys have the memory layout that a projection gives them."""
     generator = torch.Generator().manual_seed(0)
     projected = torch.randn(3, batch, length, heads, head_dim, generator=generator)
     q, k, v = (x.transpose(1, 2) for x in projected)

@@ -4,13 +4,14 @@
 Chromium with an empty cache, from a server on this machine, in turn with a page of the same theme
 that holds one sentence. The clock is the browser's own and starts with the navigation.
 
-- *first*: the formulas of the first window are typeset, and their fonts have come.
+- *first*: the formulas of the first window are typeset, and their fonts are loaded.
 - *all*: so are all others on the page.
-- *figures*: the page has drawn a frame after the last control was woken by its script.
+- *figures*: the page has drawn a frame after its script has enabled the last control.
 - *bare*: the bare page has loaded, fonts included.
 """
 
 import argparse
+import re
 import shutil
 import statistics
 import subprocess
@@ -26,14 +27,15 @@ from benchmarks.machine import ROOT, Table, describe, ratio
 from tools.book import server
 
 HTML = ROOT / "_build" / "html"
+MATH_OR_FIGURE = re.compile('class="(math|slider-figure")')
 SIZE = {"width": 1280, "height": 800}
-# Notes the moments at which the page is ready; `done` says that all are known.
+# Notes the moments at which the page is ready; `done` is true once all are known.
 CLOCK = """
 window.pageReady = {};
 const due = () => {
     const figures = document.querySelectorAll('.slider-figure').length;
-    const asleep = document.querySelectorAll('.slider-figure :disabled').length;
-    if (figures && !asleep) pageReady.figures ??= performance.now();
+    const disabled = document.querySelectorAll('.slider-figure :disabled').length;
+    if (figures && !disabled) pageReady.figures ??= performance.now();
     const seen = [...document.querySelectorAll('.math')].filter(formula => {
         const {width, top, bottom} = formula.getBoundingClientRect();
         return width && bottom > 0 && top < innerHeight;
@@ -60,7 +62,7 @@ COUNTS = """({
 
 @contextmanager
 def served(folder: Path):
-    """The address of a server that offers the folder."""
+    """Serve the folder; the server's address."""
     with server(folder, 8800) as httpd:
         thread = threading.Thread(target=httpd.serve_forever, daemon=True)
         thread.start()
@@ -74,7 +76,7 @@ def bare_site(folder: Path) -> Path:
     source = folder / "source"
     source.mkdir()
     (source / "conf.py").write_text('html_theme = "sphinx_book_theme"\nproject = "bare"\n')
-    (source / "index.rst").write_text("Bare\n====\n\nOne sentence stands here.\n")
+    (source / "index.rst").write_text("Bare\n====\n\nOne sentence.\n")
     command = [
         sys.executable,
         "-m",
@@ -104,12 +106,8 @@ def open_once(browser: Browser, address: str) -> tuple[dict, dict]:
 
 def pages() -> list[str]:
     """The pages with formulas or figures, by their addresses."""
-    found = []
-    for path in sorted((HTML / "book").glob("*.html")):
-        text = path.read_text(encoding="utf-8")
-        if 'class="math' in text or 'class="slider-figure"' in text:
-            found.append(path.name)
-    return found
+    paths = sorted((HTML / "book").glob("*.html"))
+    return [path.name for path in paths if MATH_OR_FIGURE.search(path.read_text(encoding="utf-8"))]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -118,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium or not (HTML / "index.html").is_file():
-        print("this wants Chromium and a built book (`make book`)", file=sys.stderr)
+        print("this needs Chromium and a built book (`make book`)", file=sys.stderr)
         return 2
     print(f"{describe()}; {options.rounds} rounds, empty cache\n")
     names = pages()

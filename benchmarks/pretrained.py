@@ -1,4 +1,4 @@
-"""Measure what chapter 12 shows of the trained model, and keep it: part of ``make results``.
+"""Measure what chapter 12 shows of the trained model, and record it: part of ``make results``.
 
 The chapter's own cells measure: they run here from top to bottom, and what their functions under
 ``@measured`` returned goes into the record ``benchmarks/results/pretrained.json``, in a few
@@ -50,7 +50,7 @@ def measure() -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """The same in a few digits: lists to three places, single numbers to four digits."""
+    """The same value in a few digits: lists to three places, single numbers to four digits."""
     if isinstance(value, dict):
         return {key: rounded(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -59,12 +59,12 @@ def rounded(value: Any) -> Any:
 
 
 def weights_hash() -> str:
-    """SHA-256 of the weights: which file it was that was measured."""
+    """SHA-256 of the weights file that was measured."""
     return hashlib.sha256((pretrained.find() / "model.safetensors").read_bytes()).hexdigest()
 
 
 def main() -> None:
-    found = measure()
+    measured = measure()
     made = {
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
@@ -75,12 +75,12 @@ def main() -> None:
         "sha256": weights_hash(),
     }
     entries = ",\n".join(
-        f" {json.dumps(name)}: {json.dumps(rounded(value))}" for name, value in found.items()
+        f" {json.dumps(name)}: {json.dumps(rounded(value))}" for name, value in measured.items()
     )
     results.FOLDER.mkdir(parents=True, exist_ok=True)
     path = results.FOLDER / "pretrained.json"
     path.write_text(f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n{entries}\n}}}}\n')
-    print(f"{path.relative_to(ROOT)}: {len(found)} measurements, {path.stat().st_size:,} bytes")
+    print(f"{path.relative_to(ROOT)}: {len(measured)} measurements, {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import torch
 from benchmarks.machine import ROOT
 
 CHAPTER = ROOT / "book" / "09-transformer.ipynb"
-# The cells that define the data, the model, the training and what is measured, in their order.
+# The cells that define the data, the model, the training and the measurements, in order.
 CELLS = (
     "setup",
     "pairs",
@@ -37,11 +37,11 @@ WINDOW = 10  # steps, over which the training loss is averaged
 def cells() -> dict[str, str]:
     """The source of the cells, by id, without lines of comment and empty lines."""
     notebook = nbformat.read(CHAPTER, as_version=4)
-    found = {cell.id: cell.source for cell in notebook.cells}
+    sources = {cell.id: cell.source for cell in notebook.cells}
     return {
         name: "\n".join(
             line
-            for line in found[name].splitlines()
+            for line in sources[name].splitlines()
             if line.strip() and not line.strip().startswith("#")
         )
         for name in CELLS
@@ -49,7 +49,7 @@ def cells() -> dict[str, str]:
 
 
 def source() -> str:
-    """The code that the record depends on, without the imports of what draws and reads records."""
+    """The code that the record depends on, without imports for drawing and reading records."""
     lines = "\n".join(cells().values()).splitlines()
     return "\n".join(line for line in lines if not line.startswith(NOT_TRAINING))
 
@@ -88,9 +88,9 @@ def run(arm: dict[str, Any], n_steps: int | None = None) -> dict[str, Any]:
         torch.set_default_dtype(torch.float64)  # as the set-up cell does
         model, losses = functions["fit"](arm["name"], arm["seed"], n_steps)
         windows = torch.tensor(losses).unfold(0, WINDOW, WINDOW).mean(dim=1)
-        found = {"losses": windows.tolist(), **functions["measure"](model)}
+        result = {"losses": windows.tolist(), **functions["measure"](model)}
         if arm["name"] == "translator":
-            found["agreement"] = functions["agreement"](model)
-        return found
+            result["agreement"] = functions["agreement"](model)
+        return result
     finally:
         torch.set_default_dtype(dtype)

@@ -13,7 +13,7 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.norms`: layer and root-mean-square normalization (08).
 - :mod:`lib.block`, :mod:`lib.stack`, :mod:`lib.transformer`: one layer, what stacks share, and the
   encoder, decoder and models made of them (08, 09).
-- :mod:`lib.kv_cache`, :mod:`lib.generation`: keys and values kept, and decoding with them (10).
+- :mod:`lib.kv_cache`, :mod:`lib.generation`: the KV cache, and decoding with it (10).
 - :mod:`lib.efficient`: sliding windows, Linformer, Performer (11).
 - :mod:`lib.pretrained`: trained weights of the BERT family in the course's encoder (12).
 - :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
@@ -26,7 +26,7 @@ One idea per module, and each module is the text that a chapter quotes:
 Conventions that hold everywhere:
 
 - Masks are boolean, and ``True`` means "may attend".
-- ``m`` is the position that asks (the query), ``n`` the position that is asked (the key).
+- ``m`` is the query's position, ``n`` the key's.
 - Shapes are written ``(..., q_len, head_dim)``: the dots stand for any leading dimensions,
   usually ``(batch, heads)``.
 - A caller's mistake raises :class:`ValueError` and names both values.

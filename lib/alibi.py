@@ -37,7 +37,7 @@ def alibi_slopes(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""Give one slope per head (``eq-alibi-slopes``, chapter 06).
+    r"""Return one slope per head (``eq-alibi-slopes``, chapter 06).
 
     Args:
         n_heads: number of heads, at least 1.
@@ -76,7 +76,7 @@ def alibi_bias(
     rule: str = "official",
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    r"""Give the bias :math:`-\mu_h |m - n|` of every head (``eq-alibi``, chapter 06).
+    r"""Return the bias :math:`-\mu_h |m - n|` of every head (``eq-alibi``, chapter 06).
 
     Args:
         n_heads: number of heads, at least 1.

@@ -5,9 +5,9 @@ Shapes, with ``...`` for any leading dimensions (usually ``batch, heads``):
 =========  ===========================  =============================================
 name       shape                        meaning
 =========  ===========================  =============================================
-query      ``(..., q_len, head_dim)``   what position m asks for
-key        ``(..., k_len, head_dim)``   what position n offers to be matched with
-value      ``(..., k_len, value_dim)``  what position n hands over
+query      ``(..., q_len, head_dim)``   what position m looks for
+key        ``(..., k_len, head_dim)``   what position n is matched by
+value      ``(..., k_len, value_dim)``  what position n contributes
 scores     ``(..., q_len, k_len)``      query · key, before the softmax
 weights    ``(..., q_len, k_len)``      after the softmax; each row sums to 1
 =========  ===========================  =============================================
@@ -20,7 +20,7 @@ Conventions:
 - A bias is floating point and is added to the scores after they are scaled.
 - A query that may attend to no key at all has weights 0 and output 0.
 - The softmax is computed in float32 or wider, and the result cast back.
-- With fewer key heads than query heads, query head h asks key head ``h // group``.
+- With fewer key heads than query heads, query head h uses key head ``h // group``.
 
 Sources: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 3.2;
 Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 3 (one key head for all);
@@ -28,15 +28,19 @@ Ainslie et al., *GQA*, 2023, arXiv:2305.13245, section 2.2 (one per group).
 """
 
 import math
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lib.kv_cache import KVCache
 from lib.masks import causal_mask
-from lib.shapes import broadcasts_to
+from lib.position import NoPosition, Position
+from lib.shapes import broadcasts_to, check_sizes
 
 __all__ = [
+    "LayerState",
     "MultiHeadAttention",
     "causal_mask",
     "grouped_query_attention",
@@ -56,7 +60,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    r"""Let each query take a weighted mean of the values.
+    r"""Give each query a weighted mean of the values.
 
     .. math::
 
@@ -64,8 +68,8 @@ def scaled_dot_product_attention(
         = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + B\right) V
 
     This is ``eq-attention`` of chapter 01, with a bias B added (0 when not given). Without
-    ``return_weights`` the work is handed to torch's fused kernel, which never stores the weights;
-    with it, the lines below do the same in the open. In half precision the kernel rounds the bias
+    ``return_weights`` torch's fused kernel computes it and never stores the weights; with it, the
+    lines below compute the same, readably. In half precision the kernel rounds the bias
     to the query's dtype first.
 
     Args:
@@ -178,9 +182,9 @@ def grouped_query_attention(
     r"""Attention in which several query heads share one key and value head.
 
     A key head serves ``group = n_heads / n_kv_heads`` query heads (``eq-gqa`` of chapter 10).
-    Their queries are laid one after another, as ``group * q_len`` queries of one head: then
+    Their queries are concatenated, as ``group * q_len`` queries of one head: then
     there are as many query heads as key heads, and no key and no value is ever repeated. The
-    output is cut into heads again. With ``n_kv_heads == n_heads`` this is
+    output is then split into heads again. With ``n_kv_heads == n_heads`` this is
     :func:`scaled_dot_product_attention`, with ``n_kv_heads == 1`` multi-query attention.
 
     Args:
@@ -223,7 +227,7 @@ def grouped_query_attention(
         return x.unflatten(-3, (n_kv_heads, group)).flatten(-3, -2)
 
     def fold_added(x: Tensor | None) -> Tensor | None:
-        """Lay the rows of a mask or bias as the queries; where it broadcasts it stays small."""
+        """Fold a mask or bias like the queries; where it broadcasts it stays small."""
         if x is None or x.dim() < 2:
             return x  # the same for all queries of all heads
         if x.dim() == 2 or x.shape[-3] == 1:  # the same for all heads
@@ -231,9 +235,8 @@ def grouped_query_attention(
         return fold(x.expand(*x.shape[:-2], q_len, x.shape[-1]))
 
     folded = fold(query)
-    leading = _check_qkv(
-        folded, key, value
-    )  # (..., n_kv_heads), any of the three may bring a batch
+    # (..., n_kv_heads), any of the three may have batch dimensions
+    leading = _check_qkv(folded, key, value)
     shape = (*leading[:-1], n_heads, q_len, k_len)
     _check_added("mask", mask, query, shape)
     _check_added("bias", bias, query, shape)
@@ -254,8 +257,29 @@ def grouped_query_attention(
     return tuple(unfold(x) for x in result) if return_weights else unfold(result)
 
 
+class LayerState(NamedTuple):
+    """What self-attention in one layer needs besides the tokens.
+
+    Attributes:
+        position: the position scheme, which all layers share.
+        prepared: what its ``prepare`` returned for this forward pass, shared too.
+        cache: this layer's keys and values of earlier tokens; ``None`` without a cache.
+
+    Example:
+        >>> from lib.alibi import AlibiPosition
+        >>> scheme, positions = AlibiPosition(2), torch.arange(3)[None]
+        >>> state = LayerState(scheme, scheme.prepare(positions, positions))
+        >>> MultiHeadAttention(4, 2)(torch.ones(1, 3, 4), state=state).shape
+        torch.Size([1, 3, 4])
+    """
+
+    position: Position = NoPosition()
+    prepared: Any = None
+    cache: KVCache | None = None
+
+
 class MultiHeadAttention(nn.Module):
-    r"""Several attentions side by side, each in a space of its own (``eq-multi-head``, chapter 02).
+    r"""Several attentions in parallel, each in its own subspace (``eq-multi-head``, chapter 02).
 
     .. math::
 
@@ -278,7 +302,7 @@ class MultiHeadAttention(nn.Module):
         context_dim: width of the context in cross-attention; ``d_model`` when not given.
         bias: whether the four linear maps have a bias.
         scale: what the scores are multiplied by. When not given, the scheme of position
-            decides, and without one it is ``1 / sqrt(head_dim)``.
+            decides; without one it is ``1 / sqrt(head_dim)``.
 
     Raises:
         ValueError: if a size is below 1, or the heads do not divide.
@@ -314,11 +338,9 @@ class MultiHeadAttention(nn.Module):
             head_dim = d_model // n_heads
         value_dim = head_dim if value_dim is None else value_dim
         context_dim = d_model if context_dim is None else context_dim
-        if min(d_model, head_dim, value_dim, context_dim) < 1:
-            raise ValueError(
-                f"every width must be at least 1, got d_model={d_model}, head_dim={head_dim}, "
-                f"value_dim={value_dim}, context_dim={context_dim}"
-            )
+        check_sizes(
+            d_model=d_model, head_dim=head_dim, value_dim=value_dim, context_dim=context_dim
+        )
         self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
         self.head_dim, self.value_dim = head_dim, value_dim
         self.scale = scale
@@ -347,23 +369,19 @@ class MultiHeadAttention(nn.Module):
         *,
         keys_values: tuple[Tensor, Tensor] | None = None,
         mask: Tensor | None = None,
-        position: nn.Module | None = None,
-        prepared: object = None,
-        cache: object = None,
+        state: LayerState | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Let every token of ``x`` take from the tokens of the context (of ``x`` itself without).
+        """Let every token of ``x`` attend to the context, or to ``x`` itself without one.
 
         Args:
             x: ``(batch, q_len, d_model)``.
             context: ``(batch, k_len, context_dim)``: cross-attention.
-            keys_values: cross-attention whose keys and values are known already.
+            keys_values: keys and values of a context, computed before by :meth:`keys_values`.
             mask: boolean, broadcastable to ``(batch, n_heads, q_len, k_len)``; ``k_len`` counts
                 the cached keys too.
-            position: a :class:`lib.position.Position`; self-attention only.
-            prepared: what its ``prepare`` returned for this forward.
-            cache: a :class:`lib.kv_cache.KVCache`; self-attention only. The new keys and values
-                are added to it, and all that it holds is attended to.
+            state: position scheme and cache; self-attention only. The new keys and values are
+                added to the cache, and the queries attend to everything in it.
             return_weights: also return the weights.
 
         Returns:
@@ -371,15 +389,14 @@ class MultiHeadAttention(nn.Module):
             ``(batch, n_heads, q_len, k_len)``.
 
         Raises:
-            ValueError: if shapes or devices do not fit, a position or a cache is given in
-                cross-attention, or the context in two ways; the cache is then as it was.
+            ValueError: if shapes or devices do not fit, a state is given in cross-attention, or
+                the context in two ways; the cache is then as it was.
         """
-        crosses = context is not None or keys_values is not None
-        if crosses and (position is not None or cache is not None):
+        if state is not None and (context is not None or keys_values is not None):
             raise ValueError(
                 "cross-attention takes no position and no cache, got "
-                f"position={type(position).__name__} and cache={type(cache).__name__}: the "
-                "context is not in the sequence that the queries are counted in"
+                f"position={type(state.position).__name__} and cache={type(state.cache).__name__}: "
+                "the context is another sequence than the queries'"
             )
         if context is not None and keys_values is not None:
             raise ValueError("give the context or its keys_values, got both")
@@ -388,17 +405,15 @@ class MultiHeadAttention(nn.Module):
         if keys_values is None:
             keys_values = self.keys_values(x if context is None else context)
         key, value = keys_values  # (batch, kv_heads, k_len, head_dim or value_dim)
-        bias, scale = None, self.scale
-        if position is not None:
-            query, key = position.transform(query, key, prepared)  # the new ones
+        position, prepared, cache = LayerState() if state is None else state
+        query, key = position.transform(query, key, prepared)  # the new ones
         if cache is not None:
             if mask is not None:  # checked before anything is written
                 k_len = cache.length + key.shape[-2]
                 _check_added("mask", mask, query, (*query.shape[:-1], k_len))
             key, value = cache.update(key, value)  # all of them, k_len = cached + new
-        if position is not None:
-            bias = position.bias(query, key, prepared)  # (batch or 1, heads, q_len, k_len)
-            scale = position.scale(self.head_dim) if scale is None else scale
+        bias = position.bias(query, key, prepared)  # (batch or 1, heads, q_len, k_len) or None
+        scale = position.scale(self.head_dim) if self.scale is None else self.scale
         result = grouped_query_attention(
             query, key, value, mask=mask, bias=bias, scale=scale, return_weights=return_weights
         )
@@ -408,10 +423,10 @@ class MultiHeadAttention(nn.Module):
 
 
 def _fused(query, key, value, mask, bias, scale, leading):
-    """The same result from torch's kernel, which wants one added mask and equal leading sizes.
+    """The same result from torch's kernel, which needs one added mask and equal leading sizes.
 
-    Its fast paths take four dimensions exactly, and a mask of two or four: with another number a
-    slow path steps in without a word (4 to 10 times slower on a CPU).
+    Its fast paths take exactly four dimensions, and a mask of two or four: with another number it
+    silently takes a slow path (4 to 10 times slower on a CPU).
     """
     alike = len(leading) == 2 and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
     if alike and mask is None and bias is None:  # as when one token is decoded
@@ -427,7 +442,7 @@ def _fused(query, key, value, mask, bias, scale, leading):
         added = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
         added = added.to(query.dtype)
     if added is not None and (len(two) > 2 or added.dim() != 2):
-        added = added[(None,) * (4 - added.dim())]  # kept small where it broadcasts
+        added = added[(None,) * (4 - added.dim())]  # broadcast, not expanded
         if len(two) > 2:
             added = four_dims(added)
     if not alike:

@@ -9,26 +9,24 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.attention import MultiHeadAttention
-from lib.kv_cache import KVCache
+from lib.attention import LayerState, MultiHeadAttention
 from lib.norms import LayerNorm, RMSNorm
-from lib.position import Position
 
-__all__ = ["AttentionWeights", "Block", "FeedForward"]
+__all__ = ["Block", "FeedForward", "LayerWeights"]
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "swiglu": F.silu}
 NORMS = {"layer": LayerNorm, "rms": RMSNorm}
 
 
-class AttentionWeights(NamedTuple):
-    """Weights of every layer, each ``(batch, heads, q_len, k_len)``; no layers, no weights."""
+class LayerWeights(NamedTuple):
+    """One layer's attention weights, each ``(batch, heads, q_len, k_len)``."""
 
-    self_attention: list[Tensor]
-    cross_attention: list[Tensor]
+    self_attention: Tensor
+    cross_attention: Tensor | None
 
 
 class FeedForward(nn.Module):
-    r"""Two linear maps with a bend between them, the same at every token (``eq-ffn``, chapter 09).
+    r"""Two linear maps with a nonlinearity between them, applied to each token (``eq-ffn``).
 
     .. math::
 
@@ -38,7 +36,7 @@ class FeedForward(nn.Module):
 
     Args:
         d_model: width of input and output.
-        d_ff: width between; ``4 * d_model`` when not given.
+        d_ff: width of the hidden layer; ``4 * d_model`` when not given.
         activation: ``"relu"`` (Vaswani et al. 2017, section 3.3), ``"gelu"`` or the gated
             ``"swiglu"`` (Shazeer 2020, arXiv:2002.05202, section 2).
         bias: whether the linear maps have a bias.
@@ -63,7 +61,7 @@ class FeedForward(nn.Module):
         self.w_2 = nn.Linear(d_ff, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """``(..., d_model)`` → ``(..., d_model)``, each token by itself."""
+        """``(..., d_model)`` → ``(..., d_model)``, for each token separately."""
         if self.w_gate is None:
             return self.w_2(self.activation(self.w_1(x)))  # (..., d_ff) inside
         return self.w_2(self.activation(self.w_gate(x)) * self.w_1(x))
@@ -85,7 +83,7 @@ class Block(nn.Module):
         d_model: width of a token.
         n_heads: number of query heads.
         d_ff: width inside the feed-forward; ``4 * d_model`` when not given.
-        cross_attention: whether the block looks at a context too.
+        cross_attention: whether the block attends to a context too.
         norm_placement: ``"pre"`` (Xiong et al. 2020, arXiv:2002.04745) or ``"post"`` (Vaswani
             et al. 2017, section 3.1).
         norm: ``"layer"`` or ``"rms"``.
@@ -145,31 +143,28 @@ class Block(nn.Module):
         x: Tensor,
         *,
         mask: Tensor | None = None,
-        position: Position | None = None,
-        prepared: object = None,
-        cache: KVCache | None = None,
+        state: LayerState | None = None,
         context: Tensor | None = None,
         context_keys_values: tuple[Tensor, Tensor] | None = None,
         context_mask: Tensor | None = None,
-        weights: AttentionWeights | None = None,
-    ) -> Tensor:
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, LayerWeights]:
         """Pass tokens through the layer.
 
         Args:
             x: ``(batch, q_len, d_model)``.
             mask: which keys each token may see, broadcastable to
                 ``(batch, heads, q_len, k_len)``.
-            position: the stack's scheme.
-            prepared: what its ``prepare`` returned.
-            cache: this layer's keys and values so far.
+            state: the stack's position scheme and this layer's cache.
             context: ``(batch, context_len, d_model)``.
             context_keys_values: the context's keys and values, if they are known already.
             context_mask: which of the context may be seen, broadcastable to
                 ``(batch, heads, q_len, context_len)``.
-            weights: where to put this layer's attention weights.
+            return_weights: also return the attention weights.
 
         Returns:
-            ``(batch, q_len, d_model)``.
+            ``(batch, q_len, d_model)``; with ``return_weights`` the pair with
+            :class:`LayerWeights`.
 
         Raises:
             ValueError: if a block with cross-attention gets no context, or another one gets it.
@@ -181,54 +176,45 @@ class Block(nn.Module):
                 f"{'a' if has else 'no'} context is given"
             )
 
-        def attend(y: Tensor) -> Tensor:
-            result = self.self_attention(
-                y,
-                mask=mask,
-                position=position,
-                prepared=prepared,
-                cache=cache,
-                return_weights=weights is not None,
-            )
-            return _note(result, None if weights is None else weights.self_attention)
+        def attend(y: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+            return self.self_attention(y, mask=mask, state=state, return_weights=return_weights)
 
-        def cross(y: Tensor) -> Tensor:
-            result = self.cross_attention(
+        def cross(y: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+            return self.cross_attention(
                 y,
                 context,
                 keys_values=context_keys_values,
                 mask=context_mask,
-                return_weights=weights is not None,
+                return_weights=return_weights,
             )
-            return _note(result, None if weights is None else weights.cross_attention)
 
-        x = self._residual(x, attend, self.self_norm)
+        cross_weights = None
+        x, self_weights = self._residual(x, attend, self.self_norm)
         if self.cross_attention is not None:
-            x = self._residual(x, cross, self.cross_norm)
-        return self._residual(x, self.feed_forward, self.feed_forward_norm)
+            x, cross_weights = self._residual(x, cross, self.cross_norm)
+        x, _ = self._residual(x, self.feed_forward, self.feed_forward_norm)
+        return (x, LayerWeights(self_weights, cross_weights)) if return_weights else x
 
-    def _residual(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        if self.pre_norm:
-            return x + self.dropout(sublayer(norm(x)))  # x itself goes round, not norm(x)
-        return norm(x + self.dropout(sublayer(x)))
+    def _residual(
+        self,
+        x: Tensor,
+        sublayer: Callable[[Tensor], Tensor | tuple[Tensor, Tensor]],
+        norm: nn.Module,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Apply a sublayer; also return its attention weights, if it gave any."""
+        y = sublayer(norm(x) if self.pre_norm else x)
+        y, weights = y if isinstance(y, tuple) else (y, None)
+        x = x + self.dropout(y)  # x itself, not norm(x)
+        return x if self.pre_norm else norm(x), weights
 
 
 def choose(name: str, key: str, options: dict[str, Any]) -> Any:
-    """Look an option up, or say which there are."""
+    """Look an option up; an unknown one raises a ``ValueError`` that lists them."""
     if key not in options:
         raise ValueError(f"{name} must be one of {', '.join(options)}, got {key!r}")
     return options[key]
 
 
 def unchanged(x: Tensor) -> Tensor:
-    """Stand in for a dropout of 0: a module that does nothing costs a call of a module."""
+    """Replace a dropout of 0, because even a module that does nothing costs a call."""
     return x
-
-
-def _note(result: Tensor | tuple[Tensor, Tensor], where: list[Tensor] | None) -> Tensor:
-    """Put the weights of an attention where they are wanted, return its output."""
-    if where is None:
-        return result
-    output, weights = result
-    where.append(weights)
-    return output

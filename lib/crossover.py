@@ -1,11 +1,10 @@
-r"""From which length on a cache pays: the ratio of two ways' times, and its spread (chapter 10).
+r"""The length from which a cache pays: the ratio of two times, and its spread (chapter 10).
 
-Both ways are timed in turn, round after round, so that one round's two times met the same
-machine. Their ratio is formed within each round; its spread over the rounds is the range of the
-middle half, as in :class:`lib.timing.Timing`.
+Both ways are timed in turn, round after round, so that both times of a round were measured
+under the same load. Their ratio is formed within each round; its spread over the
+rounds is the interquartile range.
 
-What the ratio and the first length should be in a model of the machine: ``thm-payoff``,
-chapter 10. Here both are measured.
+``thm-payoff`` of chapter 10 predicts both from a model of the machine; here they are measured.
 """
 
 import math
@@ -78,7 +77,7 @@ def crossover(
 
     Raises:
         ValueError: if the lengths do not increase, there are none, their number is not that of
-            the times, or :func:`ratio_spread` refuses the times.
+            the times, or as :func:`ratio_spread`.
 
     Example:
         >>> crossover([1, 8, 64], [[3, 3], [4, 4], [9, 9]], [[3, 3], [3, 3], [3, 3]])

@@ -68,7 +68,7 @@ class Vocabulary:
             return [self._number[symbol] for symbol in symbols]
         except KeyError as error:
             raise ValueError(
-                f"{error.args[0]!r} is none of the {len(self)} symbols known"
+                f"{error.args[0]!r} is none of the {len(self)} symbols of the vocabulary"
             ) from None
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
@@ -137,7 +137,7 @@ class TextCorpus(NamedTuple):
     Attributes:
         train: ``(n,)``, integers.
         valid: ``(m,)``, from other topics than ``train``.
-        vocabulary: what the numbers stand for.
+        vocabulary: the symbols of the numbers.
     """
 
     train: Tensor
@@ -163,7 +163,7 @@ def text_corpus(*, unit: str = "character", n_words: int = 2000) -> TextCorpus:
     Raises:
         ValueError: if the unit is unknown or the vocabulary has no room for a word.
     """
-    from pydoc_data.topics import topics  # 0.5 MB, read only when asked for
+    from pydoc_data.topics import topics  # 0.5 MB, read only on demand
 
     if unit not in ("character", "word"):
         raise ValueError(f"unit must be character or word, got {unit!r}")
@@ -202,7 +202,7 @@ def random_windows(
         ``(batch_size, length)``.
 
     Raises:
-        ValueError: if the text is shorter than a window, a window is empty, or none is asked for.
+        ValueError: if the text is shorter than a window, or a length or batch size is below 1.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -230,8 +230,8 @@ def chinese_numeral(n: int) -> str:
     - A run of zeros between other digits is read 零, once; zeros at the end of a group are not
       read, but 零 follows 万 when the lower group has no thousands: 一万零五百.
     - At the very beginning 一十 is 十: 十二, 十二万; elsewhere it stays: 一百一十二.
-    - 2 is 两 before 千, and before 万 when it stands alone there: 两千, 两万; it is 二 before
-      百 and 十 and at the end: 二百二十二, 二十二万. (两百 is said too; one form is used here.)
+    - 2 is 两 before 千, and before 万 when it is alone there: 两千, 两万; it is 二 before
+      百 and 十 and at the end: 二百二十二, 二十二万. (两百 is correct too; one form is used here.)
 
     Args:
         n: 0 to 99,999,999.
@@ -340,7 +340,7 @@ class NumeralPairs:
         return [self.start, *self.target.encode(words), self.end]
 
     def decode_target(self, tokens: Iterable[int]) -> str:
-        """The words that target tokens stand for, up to the first end; start is passed over."""
+        """The words of target tokens, up to the first end; start is skipped."""
         words = []
         for token in tokens:
             if int(token) == self.end:
@@ -355,7 +355,7 @@ def numeral_pairs(largest: int = 9999, *, valid_share: float = 0.1, seed: int = 
 
     Args:
         largest: the largest number, 1 to 99,999,999.
-        valid_share: share for validation; at least one number is kept on each side.
+        valid_share: share for validation; at least one number is left on each side.
         seed: decides the split.
 
     Returns:

@@ -8,11 +8,11 @@ function                               what it changes                operations
 :func:`performer_attention`            softmax's kernel, estimated    length · features · head_dim
 =====================================  =============================  ============================
 
-The mask alone saves nothing: a kernel must skip what it rules out. The other two do save, and
-approximate, so chapter 11 measures their error beside their cost.
+The mask by itself saves nothing: a kernel has to skip the pairs that it rules out. The other two
+save operations but approximate, so chapter 11 measures their error along with their cost.
 
-Conventions: shapes as in :mod:`lib.attention`; ``True`` = may attend; a query at index i stands
-at place i + offset among the keys.
+Conventions: shapes as in :mod:`lib.attention`; ``True`` = may attend; the query at index i
+has index i + offset among the keys.
 """
 
 import math
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from lib.attention import scaled_dot_product_attention
 from lib.masks import sliding_window_mask
+from lib.shapes import check_sizes
 
 __all__ = [
     "linformer_attention",
@@ -113,8 +114,7 @@ def performer_projection(
     Raises:
         ValueError: if a size is below 1.
     """
-    if n_features < 1 or head_dim < 1:
-        raise ValueError(f"sizes must be 1 or more, got {n_features=} and {head_dim=}")
+    check_sizes(n_features=n_features, head_dim=head_dim)
     options = {"generator": generator, "dtype": torch.float64, "device": device}
     if not orthogonal:
         return torch.randn(n_features, head_dim, **options).to(dtype)
@@ -152,9 +152,9 @@ def performer_attention(
         \end{aligned}
 
     and the sums over n are made once (``causal``: carried along), not once per query. Features
-    are positive, so the denominator is too. Choromanski et al., 2021, arXiv:2009.14794, section 2.
+    are positive, and so is the denominator. Choromanski et al., 2021, arXiv:2009.14794, section 2.
 
-    The exponentials are kept in range without changing the ratio. For any numbers
+    The exponentials stay in range without changing the ratio. For any numbers
     :math:`c_r`, one per feature, and :math:`b_m`, one per query,
 
     .. math::
@@ -165,7 +165,7 @@ def performer_attention(
         &\quad \cdot e^{\log \phi(k_n)_r - c_r},
         \end{aligned}
 
-    and :math:`e^{b_m}` stands in numerator and denominator alike. With :math:`c_r` the largest
+    and :math:`e^{b_m}` is a factor of numerator and denominator alike. With :math:`c_r` the largest
     :math:`\log \phi(k_n)_r` over the keys, and :math:`b_m` the largest
     :math:`\log \phi(q_m)_r + c_r` over the features, no exponent is above 0.
 
@@ -174,13 +174,13 @@ def performer_attention(
         key: ``(..., k_len, head_dim)``.
         value: ``(..., k_len, value_dim)``.
         projection: :math:`\omega`, ``(n_features, head_dim)``, from :func:`performer_projection`.
-        causal: sum over keys up to the query's own place alone; needs q_len = k_len.
+        causal: sum only over keys up to the query's own; needs q_len = k_len.
         scale: what q · k is multiplied by; ``1 / sqrt(head_dim)`` when not given.
         chunk: keys taken in one step when causal. Memory grows with the chunk, not with the
             square of the length.
 
     Returns:
-        ``(..., q_len, value_dim)``, worked out in float32 or wider. A causal query gets 0 if all
+        ``(..., q_len, value_dim)``, computed in float32 or wider. A causal query gets 0 if all
         features of its keys are smaller than those of a later key in its chunk by more than
         float32 can hold, about :math:`e^{-87}`; a smaller chunk helps.
 
@@ -195,7 +195,7 @@ def performer_attention(
     wide = torch.promote_types(query.dtype, torch.float32)
     log_q = _log_features(query.to(wide), projection.to(wide), scale)  # (..., q_len, n_features)
     log_k = _log_features(key.to(wide), projection.to(wide), scale)  # (..., k_len, n_features)
-    # A column of ones beside the values adds up the denominator.
+    # A column of ones appended to the values sums the denominator.
     value_and_one = torch.nn.functional.pad(value.to(wide), (0, 1), value=1.0)
     if causal:
         sums = _causal_sums(log_q, log_k, value_and_one, chunk)
@@ -209,13 +209,13 @@ def performer_attention(
 
 
 def _log_features(x: Tensor, projection: Tensor, scale: float) -> Tensor:
-    """log φ(x √scale), so that a largest value can be taken off before the exponential."""
+    """log φ(x √scale), so that a maximum can be subtracted before the exponential."""
     x = x * math.sqrt(scale)
     return x @ projection.T - 0.5 * x.square().sum(dim=-1, keepdim=True)
 
 
 def _query_features(log_q: Tensor, level: Tensor) -> Tensor:
-    """φ(q) with the keys' level c put back and the query's own b taken off."""
+    """φ(q) with the keys' level c added and the query's own b subtracted."""
     raised = log_q + level
     return (raised - raised.detach().amax(dim=-1, keepdim=True)).exp()
 

@@ -1,20 +1,19 @@
 r"""Train short, test long: the grid of chapter 07, one small model under every position scheme.
 
-A causal character model is trained on windows of `TRAIN_LENGTH` tokens and read on windows of
-`TEST_LENGTH`. `benchmarks.record` runs the grid, ``benchmarks/results/extrapolation.json`` keeps
-it.
+A causal character model is trained on windows of `TRAIN_LENGTH` tokens and evaluated on windows of
+`TEST_LENGTH`. `benchmarks.record` runs the grid and writes the record ``extrapolation``.
 
 Conventions:
 
-- Losses are cross-entropies in nats per character, means over the *same targets* at every place
-  (``eq-block-loss``, chapter 07). Windows overlap: each begins `BLOCK` tokens after the one
-  before, and so each target is met once in every block of positions.
+- Losses are cross-entropies in nats per character, means over the *same targets* at every block
+  of positions (``eq-block-loss``, chapter 07). Windows overlap: each begins `BLOCK` tokens
+  after the one before, so each target occurs once in every block of positions.
 - Block b holds the positions from b · `BLOCK` to (b + 1) · `BLOCK` − 1. The blocks below
-  `TRAIN_LENGTH` were met in training. The last of them is what a reader gets who cuts the context
-  to the training length and slides it on by `BLOCK` tokens at a time.
+  `TRAIN_LENGTH` occurred in training. The last of them gives the loss of a model whose context is
+  cut to the training length and moved on by `BLOCK` tokens at a time.
 - Where a scheme has no such position, the loss is ``None``.
-- All arms of a seed begin with the same weights, the position scheme's own apart, and see the same
-  batches in the same order.
+- All arms of a seed begin with the same weights, except those of the position scheme, and see the
+  same batches in the same order.
 
 Source of the question: Press et al., *Train Short, Test Long*, 2021, arXiv:2108.12409.
 """
@@ -41,9 +40,11 @@ __all__ = [
     "TOLERANCE",
     "TRAIN_LENGTH",
     "arms",
+    "block_losses",
     "build",
     "corpus_hash",
     "distant_attention",
+    "fit",
     "losses_by_block",
     "run",
     "variants",
@@ -55,7 +56,7 @@ HEAD_DIM = D_MODEL // N_HEADS
 BATCH, STEPS, WARMUP, RATE, CLIP = 32, 1000, 50, 3e-3, 1.0
 SEEDS = (0, 1, 2)
 TARGET_BLOCKS = 400  # blocks of `BLOCK` targets on which every loss is measured
-LOOKED_AT = 16  # windows in which attention weights are averaged
+ATTENTION_WINDOWS = 16  # in which attention weights are averaged
 TOLERANCE = 0.1  # nats; a model that rises by more past `TRAIN_LENGTH` breaks (``def-holds``)
 
 SIZES = ModelSizes(D_MODEL, N_HEADS, HEAD_DIM, max_len=TRAIN_LENGTH)
@@ -116,25 +117,25 @@ def build(scheme: str, seed: int) -> LanguageModel:
 
 
 def variants(scheme: str) -> dict[str, Position | int]:
-    """Other ways to read a trained model at length, without training it again.
+    """Other ways to evaluate a trained model at length, without training it again.
 
     Returns:
-        Name → a scheme to put in the place of the trained one; or a number, the largest position
-        there is: later ones are said to be there too.
+        Name → a scheme that replaces the trained one; or a number, the largest position
+        there is: it replaces all later ones.
     """
     if scheme == "learned":
         return {"clamped": TRAIN_LENGTH - 1}
     if scheme != "rope":
         return {}
-    found = {}
+    scalings = {}
     for factor in (2, TEST_LENGTH // TRAIN_LENGTH):
         for name, scaling in (
             ("interpolation", LinearScaling(factor)),
             ("ntk", NTKScaling(factor)),
             ("yarn", YarnScaling(factor, original_max_len=TRAIN_LENGTH)),
         ):
-            found[f"{name} {factor}"] = RotaryPosition(HEAD_DIM, scaling=scaling)
-    return found
+            scalings[f"{name} {factor}"] = RotaryPosition(HEAD_DIM, scaling=scaling)
+    return scalings
 
 
 def losses_by_block(
@@ -151,8 +152,8 @@ def losses_by_block(
     r"""Measure the loss on the same targets in every block of positions (``eq-block-loss``).
 
     Target block t holds the tokens that follow tokens ``first + t * block`` and the
-    ``block - 1`` after it. For block b of positions it is read in the window that begins at token
-    ``first + (t - b) * block``.
+    ``block - 1`` after it. For block b of positions its loss is taken from the window that
+    begins at token ``first + (t - b) * block``.
 
     Args:
         model: scores the next token.
@@ -166,7 +167,7 @@ def losses_by_block(
         batch: windows at a time.
 
     Returns:
-        ``(length / block, n_targets)``: mean loss over target block t, read at block b.
+        ``(length / block, n_targets)``: mean loss over target block t at block b.
 
     Raises:
         ValueError: if the blocks do not fill a window, or the text is too short on one side.
@@ -186,14 +187,14 @@ def losses_by_block(
     positions = torch.arange(length).unsqueeze(0)
     if largest is not None:
         positions = positions.clamp(max=largest)
-    found = []
+    losses = []
     with torch.no_grad():
         for rows in windows.split(batch):
             inputs, targets = teacher_forcing(rows)
             logits = model(inputs, positions=positions)  # (batch, length, vocab_size)
             loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-            found.append(loss.view(-1, n_blocks, block).mean(dim=-1))
-    by_window = torch.cat(found)  # (n_windows, n_blocks)
+            losses.append(loss.view(-1, n_blocks, block).mean(dim=-1))
+    by_window = torch.cat(losses)  # (n_windows, n_blocks)
     b = torch.arange(n_blocks).unsqueeze(1)
     window = torch.arange(n_targets) + n_blocks - 1 - b  # (n_blocks, n_targets)
     return by_window[window, b]
@@ -240,6 +241,11 @@ def distant_attention(
 
 
 def run(arm: dict, n_steps: int | None = None) -> dict:
+    """Train one arm and measure it: the result of :func:`fit`."""
+    return fit(arm, n_steps)[1]
+
+
+def fit(arm: dict, n_steps: int | None = None) -> tuple[LanguageModel, dict]:
     """Train one arm and measure it.
 
     Args:
@@ -247,11 +253,11 @@ def run(arm: dict, n_steps: int | None = None) -> dict:
         n_steps: stop after so many steps; the schedule stays that of ``arm["steps"]``.
 
     Returns:
-        ``corpus``, a hash of the text; ``train_loss``, the mean of the last 50 steps; ``loss``, by
-        block; ``rise_error``, the standard error, over blocks of targets, of each block's loss
-        minus that of the last block met in training; ``variants``, name → ``loss`` and
-        ``rise_error``; ``distant_share`` and ``distant_entropy``, by layer and head
-        (:func:`distant_attention`), of keys farther away than any in training.
+        The trained model, and what was measured: ``corpus``, a hash of the text; ``train_loss``,
+        the mean of the last 50 steps; ``loss``, by block; ``rise_error``, the standard error, over
+        blocks of targets, of each block's loss minus that of the last block seen in training;
+        ``variants``, name → ``loss`` and ``rise_error``; ``distant_share`` and ``distant_entropy``,
+        by layer and head (:func:`distant_attention`), of keys farther away than any in training.
 
     Raises:
         ValueError: if the scheme is unknown or there is nothing to do.
@@ -295,15 +301,20 @@ def run(arm: dict, n_steps: int | None = None) -> dict:
             length=TEST_LENGTH,
             distance=TRAIN_LENGTH,
             block=BLOCK,
-            n_windows=LOOKED_AT,
+            n_windows=ATTENTION_WINDOWS,
         )
-        for name, found in zip(("distant_share", "distant_entropy"), measured, strict=True):
-            result[name] = [[round(x, 5) for x in layer] for layer in found.tolist()]
-    return result
+        for name, values in zip(("distant_share", "distant_entropy"), measured, strict=True):
+            result[name] = [[round(x, 5) for x in layer] for layer in values.tolist()]
+    return model, result
+
+
+def block_losses(model: LanguageModel) -> list[float | None]:
+    """The ``loss`` of a result, for a model of :func:`build` with any weights."""
+    return _measure(model, corpus().valid)["loss"]
 
 
 def _measure(model: LanguageModel, tokens: Tensor, largest: int | None = None) -> dict:
-    """The part of a result that :func:`losses_by_block` gives."""
+    """The part of a result that comes from :func:`losses_by_block`."""
     reach = model.position.max_len
     length = TEST_LENGTH if reach is None or largest is not None else reach
     losses = losses_by_block(

@@ -6,7 +6,7 @@ Nothing happens until :func:`use_style` is called, and matplotlib is imported on
 Why the figures are as they are:
 
 - **SVG**, with letters as outlines and no date in it: sharp at any size, the same bytes from the
-  same numbers, and a few kB compressed. For many thousands of points ask for
+  same numbers, and a few kB compressed. For many thousands of points use
   ``use_style(image_format="retina")``.
 - **On white**: readable in any viewer. The book's dark pages invert them, except for heat maps,
   whose colours mean something (class ``no-invert``).
@@ -50,7 +50,7 @@ _fonts: list[str] = []
 
 
 def set_words(table: Mapping[str, str], *, fonts: Sequence[str] = ()) -> None:
-    """Draw ``table[words]`` in place of ``words`` from now on; what is not in it stays English.
+    """Draw ``table[words]`` in place of ``words`` from now on; other words stay English.
 
     Words with numbers in them are looked up before the numbers go in, braces and all, as in
     ``text("query {m}").format(m=3)``. An edition in another language calls this once, before a
@@ -75,9 +75,9 @@ def text(words: str) -> str:
 
 
 def series(index: int, *, marker: bool = False) -> dict:
-    """Colour, line style and, if asked, marker of one curve, to pass on to ``plot``.
+    """Colour, line style and optionally marker of one curve, to pass on to ``plot``.
 
-    Up to 16 curves differ; :func:`use_style` gives the first 8 to successive curves by itself.
+    Up to 16 curves differ; :func:`use_style` gives the first 8 to successive curves.
 
     Args:
         index: which curve, from 0.
@@ -122,7 +122,7 @@ def use_style(*, image_format: str = "svg") -> None:
 
     one_thread()
     curves = [series(index) for index in range(2 * len(COLORS))]
-    mpl.rcdefaults()  # the same figures for everybody, whatever their matplotlibrc says
+    mpl.rcdefaults()  # the same figures whatever a matplotlibrc sets
     mpl.rcParams.update(
         {
             "axes.grid": True,
@@ -181,7 +181,7 @@ def heatmap(
         x_label: what runs along the columns, with its unit; ``y_label``, along the rows.
         color_label: what the colour means, with its unit; without one there is no colour bar.
         title: a few words above.
-        value_format: how a cell's number is written; ``None`` writes none.
+        value_format: how a cell's number is written; ``None`` leaves it out.
         limit: the value with the deepest colour; the largest absolute value by default. Give
             one to all the maps that are to be compared.
         ax: where to draw; a new figure by default.
@@ -196,7 +196,7 @@ def heatmap(
     import matplotlib as mpl
     from matplotlib import pyplot as plt
 
-    if hasattr(matrix, "detach"):  # a tensor; numpy knows no bfloat16
+    if hasattr(matrix, "detach"):  # a tensor; numpy has no bfloat16
         matrix = matrix.detach().cpu().double()
     matrix = np.asarray(matrix, dtype=float)
     if matrix.ndim != 2 or 0 in matrix.shape:
@@ -258,8 +258,8 @@ def attention_map(
 
     Args:
         weights: ``(q_len, k_len)``, each row summing to 1.
-        tokens_q: the tokens that ask.
-        tokens_k: the tokens that are asked; the same by default.
+        tokens_q: the queries' tokens.
+        tokens_k: the keys' tokens; the same by default.
         options: as for :func:`heatmap`; the deepest colour is weight 1 unless ``limit`` is given.
 
     Returns:

@@ -1,4 +1,4 @@
-r"""Decoding: one token after another, greedily or by drawing (chapters 09 and 10).
+r"""Decoding: one token after another, greedily or by sampling (chapters 09 and 10).
 
 With a cache the prompt is read once (**prefill**) and each step reads the one new token
 (**decode**); without, each step reads everything again. Both give the same tokens
@@ -6,11 +6,14 @@ With a cache the prompt is read once (**prefill**) and each step reads the one n
 
 Conventions:
 
-- Prompts of different lengths are padded on the **left**, so that each row's next token stands
-  in the same column (``prp-left-padding``, chapter 10).
-- A row that has produced ``end_token`` goes on producing it.
+- Prompts of different lengths are padded on the **left**, so that each row's next token is in
+  the same column (``prp-left-padding``, chapter 10).
+- A row that has produced ``end_token`` keeps producing it.
 - The loop never waits for a GPU, except every 16 steps to see whether all rows have ended.
 """
+
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,10 +22,9 @@ from lib.transformer import LanguageModel, Seq2Seq
 
 __all__ = ["generate", "pick_token"]
 
-LOOK_EVERY = {"cpu": 1}  # steps between two looks whether all rows have ended; elsewhere 16
+CHECK_EVERY = {"cpu": 1}  # steps between two checks whether all rows have ended; elsewhere 16
 
 
-@torch.no_grad()
 def generate(
     model: LanguageModel | Seq2Seq,
     prompt: Tensor,
@@ -50,10 +52,10 @@ def generate(
         encoder_input: source tokens ``(batch, source_len)`` of a ``Seq2Seq``.
         encoder_mask: ``(batch, source_len)``, ``True`` = a real token.
         end_token: the token that ends a row; rows never end when not given.
-        use_cache: keep keys and values between steps.
-        temperature: 0 takes the likeliest token; above, tokens are drawn from
+        use_cache: whether to cache keys and values between steps.
+        temperature: 0 takes the likeliest token; above 0, tokens are sampled from
             ``softmax(logits / temperature)``.
-        generator: for drawing; torch's own when not given.
+        generator: for sampling; torch's default when not given.
 
     Returns:
         The new tokens, integers ``(batch, new)``, ``new <= max_new_tokens``. There are as many
@@ -63,36 +65,42 @@ def generate(
     Raises:
         ValueError: if an argument does not fit the model, or the positions do not reach.
     """
-    _check(
-        model,
-        prompt,
-        max_new_tokens,
-        prompt_mask,
-        encoder_input,
-        encoder_mask,
-        end_token,
-        temperature,
-    )
+    decoder = model.decoder if isinstance(model, Seq2Seq) else model
+    longest = _check_prompt(prompt, prompt_mask)
+    _check_source(model, prompt, encoder_input, encoder_mask)
+    check_temperature(temperature)
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
+    vocab_size, max_len = decoder.output.out_features, decoder.position.max_len
+    if end_token is not None and not 0 <= end_token < vocab_size:
+        raise ValueError(
+            f"end_token={end_token} is not among the {vocab_size} tokens of the model: "
+            "no row would ever end"
+        )
+    needed = longest + max_new_tokens - 1
+    if max_len is not None and needed > max_len:
+        raise ValueError(
+            f"{longest} prompt tokens and max_new_tokens={max_new_tokens} need {needed} positions, "
+            f"the model has {max_len}"
+        )
     modes = {module: module.training for module in model.modules()}  # parts may differ
     model.eval()
     try:
-        context = {}
-        decoder = model
-        if isinstance(model, Seq2Seq):
-            decoder = model.decoder
-            context["context"] = model.encoder(encoder_input, mask=encoder_mask)
-            context["context_mask"] = encoder_mask
-        new = _loop(
-            decoder,
-            prompt,
-            max_new_tokens,
-            prompt_mask,
-            context,
-            end_token,
-            use_cache,
-            temperature,
-            generator,
-        )
+        with torch.inference_mode():  # a tenth faster than no_grad: torch tracks no changes
+            context = {}
+            if isinstance(model, Seq2Seq):
+                encoded = model.encoder(encoder_input, mask=encoder_mask)
+                context = {"context": encoded, "context_mask": encoder_mask}
+            length = prompt.shape[1] + max_new_tokens
+            new = _extend(
+                prompt,
+                length,
+                mask=prompt_mask,
+                # the last token is never read
+                score=_scorer(decoder, prompt.shape[0], length - 1, context, use_cache),
+                pick=partial(pick_token, temperature=temperature, generator=generator),
+                end_token=end_token,
+            )
         return new.clone()  # an ordinary tensor: what inference mode makes cannot be changed later
     finally:
         for module, training in modes.items():
@@ -104,7 +112,7 @@ def pick_token(
 ) -> Tensor:
     r"""Choose a token from each row of logits.
 
-    Drawing uses that :math:`\arg\max_i p_i / e_i`, with :math:`e_i` independent exponential
+    Sampling uses that :math:`\arg\max_i p_i / e_i`, with :math:`e_i` independent exponential
     variables, is i with probability :math:`p_i`: :math:`e_i / p_i` is exponential with rate
     :math:`p_i`, and the smallest of such variables is the i-th with a probability in proportion
     to its rate. Unlike :func:`torch.multinomial` it never waits for a GPU.
@@ -113,7 +121,7 @@ def pick_token(
         logits: ``(batch, vocab_size)``.
         temperature: 0 takes the largest (the first of equals); above, :math:`p` is
             ``softmax(logits / temperature)``.
-        generator: for drawing; torch's own when not given.
+        generator: for sampling; torch's default when not given.
 
     Returns:
         Token numbers, int64 ``(batch,)``.
@@ -137,41 +145,56 @@ def pick_token(
     return (weights / noise).argmax(dim=-1)
 
 
-@torch.inference_mode()  # a tenth faster than no_grad: torch keeps no record of changes
-def _loop(
-    decoder, prompt, max_new_tokens, prompt_mask, context, end_token, use_cache, temperature, draw
-) -> Tensor:
-    batch, prompt_len = prompt.shape
-    tokens = prompt.new_zeros(batch, prompt_len + max_new_tokens)  # allocated once
-    tokens[:, :prompt_len] = prompt
-    mask = None
-    if prompt_mask is not None:
-        mask = torch.ones_like(tokens, dtype=torch.bool)
-        mask[:, :prompt_len] = prompt_mask
-    if use_cache:  # the last token is never read
-        state = decoder.decode_state(batch, prompt_len + max_new_tokens - 1, **context)
-    ended = torch.zeros(batch, dtype=torch.bool, device=tokens.device)
-    look = LOOK_EVERY.get(tokens.device.type, 16)
+def _scorer(
+    decoder: LanguageModel,
+    batch: int,
+    max_len: int,
+    context: Mapping[str, Tensor | None],
+    use_cache: bool,
+) -> Callable[[Tensor, Tensor | None], Tensor]:
+    """A function from all tokens so far, and their mask, to the logits ``(batch, vocab_size)``."""
+    if not use_cache:
+        return lambda tokens, mask: decoder(tokens, mask=mask, last_only=True, **context)[:, -1]
+    state = decoder.decode_state(batch, max_len, **context)
 
-    start = 0  # the first column that has not been read yet
-    for end in range(prompt_len, prompt_len + max_new_tokens):
-        seen = None if mask is None else mask[:, start:end]
-        if use_cache:
-            logits = decoder(tokens[:, start:end], mask=seen, state=state, last_only=True)
-            start = end
-        else:
-            logits = decoder(tokens[:, :end], mask=seen, last_only=True, **context)
-        chosen = pick_token(logits[:, -1], temperature=temperature, generator=draw)  # (batch,)
+    def score(tokens: Tensor, mask: Tensor | None) -> Tensor:
+        start = state.length  # the first column that has not been read yet
+        mask = None if mask is None else mask[:, start:]
+        return decoder(tokens[:, start:], mask=mask, state=state, last_only=True)[:, -1]
+
+    return score
+
+
+def _extend(
+    prompt: Tensor,
+    length: int,
+    *,
+    mask: Tensor | None,
+    score: Callable[[Tensor, Tensor | None], Tensor],
+    pick: Callable[[Tensor], Tensor],
+    end_token: int | None,
+) -> Tensor:
+    """Extend each row to ``length`` tokens, or until all rows have ended; return the new ones."""
+    batch, prompt_len = prompt.shape
+    tokens = prompt.new_zeros(batch, length)  # allocated once
+    tokens[:, :prompt_len] = prompt
+    if mask is not None:
+        mask = torch.cat((mask, mask.new_ones(batch, length - prompt_len)), dim=1)
+    ended = torch.zeros(batch, dtype=torch.bool, device=tokens.device)
+    check_every = CHECK_EVERY.get(tokens.device.type, 16)
+
+    for end in range(prompt_len, length):
+        chosen = pick(score(tokens[:, :end], None if mask is None else mask[:, :end]))  # (batch,)
         if end_token is not None:
             chosen = chosen.masked_fill(ended, end_token)
             ended = ended | (chosen == end_token)
         tokens[:, end] = chosen
-        if end_token is not None and (end - prompt_len + 1) % look == 0 and bool(ended.all()):
+        if end_token is not None and (end - prompt_len + 1) % check_every == 0 and ended.all():
             break
     new = tokens[:, prompt_len : end + 1]  # (batch, new)
     if end_token is None:
         return new
-    # Everything after the first end_token is end_token: the longest row decides what to keep.
+    # Everything after the first end_token is end_token: the longest row sets the width.
     return new[:, : min(new.shape[1], int((new != end_token).sum(dim=1).max()) + 1)]
 
 
@@ -181,51 +204,38 @@ def check_temperature(temperature: float) -> None:
         raise ValueError(f"temperature must be 0 or more, got {temperature}")
 
 
-def _check(
-    model, prompt, max_new_tokens, prompt_mask, encoder_input, encoder_mask, end_token, temperature
-) -> None:
+def _check_prompt(prompt: Tensor, mask: Tensor | None) -> int:
+    """Check the prompt and its mask; return the length of the longest row without padding."""
     if prompt.dim() != 2 or 0 in prompt.shape:
         raise ValueError(
             f"prompt must be (batch, prompt_len), both at least 1, got {tuple(prompt.shape)}"
         )
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    check_temperature(temperature)
-    is_seq2seq = isinstance(model, Seq2Seq)
-    decoder = model.decoder if is_seq2seq else model
-    vocab_size = decoder.output.out_features
-    if end_token is not None and not 0 <= end_token < vocab_size:
+    if mask is None:
+        return prompt.shape[1]
+    if mask.dtype != torch.bool or mask.shape != prompt.shape:
         raise ValueError(
-            f"end_token={end_token} is not among the {vocab_size} tokens of the model: "
-            "no row would ever end"
+            f"prompt_mask must be torch.bool of shape {tuple(prompt.shape)}, got "
+            f"{mask.dtype} of shape {tuple(mask.shape)}"
         )
-    if is_seq2seq != (encoder_input is not None):
+    real = mask.int()
+    if not bool((real.diff(dim=1) >= 0).all() and real[:, -1].all()):
         raise ValueError(
-            f"{type(model).__name__} {'needs' if is_seq2seq else 'takes no'} encoder_input"
+            "prompt_mask must be False on the left and True on the right of each row, "
+            f"got {real.tolist()}: move the padding to the left"
         )
-    if encoder_input is not None and encoder_input.shape[0] != prompt.shape[0]:
+    return int(real.sum(dim=1).max())
+
+
+def _check_source(
+    model: LanguageModel | Seq2Seq, prompt: Tensor, source: Tensor | None, mask: Tensor | None
+) -> None:
+    """Check that there is an encoder's input exactly where there is an encoder."""
+    has_encoder = isinstance(model, Seq2Seq)
+    if has_encoder != (source is not None):
         raise ValueError(
-            f"encoder_input has {encoder_input.shape[0]} rows but prompt {prompt.shape[0]}"
+            f"{type(model).__name__} {'needs' if has_encoder else 'takes no'} encoder_input"
         )
-    if encoder_mask is not None and encoder_input is None:
+    if source is not None and source.shape[0] != prompt.shape[0]:
+        raise ValueError(f"encoder_input has {source.shape[0]} rows but prompt {prompt.shape[0]}")
+    if mask is not None and source is None:
         raise ValueError("encoder_mask is given, but no encoder_input")
-    longest = prompt.shape[1]
-    if prompt_mask is not None:
-        if prompt_mask.dtype != torch.bool or prompt_mask.shape != prompt.shape:
-            raise ValueError(
-                f"prompt_mask must be torch.bool of shape {tuple(prompt.shape)}, got "
-                f"{prompt_mask.dtype} of shape {tuple(prompt_mask.shape)}"
-            )
-        real = prompt_mask.int()
-        if not bool((real.diff(dim=1) >= 0).all() and real[:, -1].all()):
-            raise ValueError(
-                "prompt_mask must be False on the left and True on the right of each row, "
-                f"got {prompt_mask.int().tolist()}: move the padding to the left"
-            )
-        longest = int(real.sum(dim=1).max())
-    position = decoder.position
-    if position.max_len is not None and longest + max_new_tokens - 1 > position.max_len:
-        raise ValueError(
-            f"{longest} prompt tokens and max_new_tokens={max_new_tokens} need "
-            f"{longest + max_new_tokens - 1} positions, the model has {position.max_len}"
-        )

@@ -1,9 +1,9 @@
-r"""A figure to play with: frames computed in Python, chosen by a short script.
+r"""An interactive figure: frames computed in Python, chosen by a short script.
 
 No library and no kernel. The output is one piece of HTML: an SVG, its controls, and a table of
 what changes. It works offline, by keyboard, by pointer and by touch, in light and dark pages, and
-shows its first frame where no script runs. The script interpolates nothing: it looks up what
-Python computed, so a number on the page is a number that the cell computed.
+shows its first frame where no script runs. The script interpolates nothing: it looks values up,
+so each number on the page is one that the cell computed.
 
 >>> import math
 >>> plane = Axes(x=(-1, 1), y=(-1, 1), equal=True)
@@ -20,7 +20,7 @@ Python computed, so a number on the page is a number that the cell computed.
 ... )
 <SliderFigure turn: 3 frames. The pair after 0 of a turn.>
 
-How it stays small: a frame is a list of SVG elements (:mod:`lib.svg`), and every frame has the
+To keep the HTML small, a frame is a list of SVG elements (:mod:`lib.svg`), and every frame has the
 same ones. Of an attribute that changes, the figure stores one value per combination of *the
 controls that it depends on*; what never changes is written once.
 
@@ -33,38 +33,38 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from itertools import product
 
-from lib.figures import COLORS
 from lib.figures import text as word
 from lib.svg import Axes, Element, minus
 
 __all__ = ["Axes", "Checkbox", "Control", "Select", "Slider", "SliderFigure"]
 
 MAX_FRAMES = 2000
-# A control is disabled until the script has woken it, and JupyterLab's shortcuts must not take its
-# arrow keys. That has to stand on the control itself: around it, those for `:focus` would match.
-ASLEEP = {"disabled": "", "data-lm-suppress-shortcuts": "true"}
+# A control is disabled until the script enables it, and JupyterLab's shortcuts must not take its
+# arrow keys. The attribute has to be on the control: outside it, those for `:focus` would match.
+INITIAL = {"disabled": "", "data-lm-suppress-shortcuts": "true"}
 
 
 @dataclass(frozen=True)
 class Control:
-    """What the reader moves: ``values`` are passed to ``frame``, ``said`` is shown and spoken.
+    """What the reader moves: ``values`` are passed to ``frame``, ``texts`` are shown and spoken.
 
     Attributes:
         kind: ``"range"``, ``"select"`` or ``"checkbox"``.
         name: the argument of ``frame`` that gets the value.
         label: what is chosen, in words.
         values: all that can be chosen, in order.
-        said: each value in words.
-        start: place of the first choice in ``values``, from 0.
+        texts: each value in words.
+        start: index of the first choice in ``values``.
     """
 
     kind: str
     name: str
     label: str
     values: tuple
-    said: tuple[str, ...]
+    texts: tuple[str, ...]
     start: int
 
 
@@ -75,7 +75,7 @@ def Slider(name: str, label: str, values: Iterable, format: str = "{}", *, start
         name: the argument of ``frame`` that gets the value.
         label: what is chosen.
         values: two or more.
-        format: says a value, with its unit: a format string with one place.
+        format: how a value is written, with its unit: a format string with one field.
         start: the value shown first; the first one by default.
 
     Returns:
@@ -97,7 +97,7 @@ def Checkbox(name: str, label: str, *, start: bool = False) -> Control:
     return _control("checkbox", name, label, (False, True), str, start)
 
 
-def _control(kind: str, name: str, label: str, values: Iterable, said, start) -> Control:
+def _control(kind: str, name: str, label: str, values: Iterable, to_text, start) -> Control:
     values = tuple(values)
     if not name.isidentifier():
         raise ValueError(f"control {label!r} needs a name that an argument can have, got {name!r}")
@@ -106,7 +106,7 @@ def _control(kind: str, name: str, label: str, values: Iterable, said, start) ->
     start = values[0] if start is None else start
     if start not in values:
         raise ValueError(f"control {name!r} cannot start at {start!r}: its values are {values}")
-    return Control(kind, name, label, values, tuple(map(said, values)), values.index(start))
+    return Control(kind, name, label, values, tuple(map(to_text, values)), values.index(start))
 
 
 class SliderFigure:
@@ -119,11 +119,11 @@ class SliderFigure:
         axes: the axes that the marks came from, one or several.
         frame: called with every combination of the controls' values, by name; returns the marks
             (a list of them counts as several). Every frame has the same marks in the same order;
-            a mark that is absent in some frames has no points there, or no words.
-        alt: describes the picture to somebody who cannot see it: a format string of the controls'
-            names, or a function of them.
+            a mark that is absent in some frames has no points there, or an empty text.
+        alt: the picture's text alternative: a format string of the controls' names, or a
+            function of them.
         readout: likewise; shown below the controls, and spoken when it changes.
-        max_bytes: how heavy the HTML may be, in bytes of UTF-8.
+        max_bytes: the largest size of the HTML, in bytes of UTF-8.
 
     Attributes:
         name: as given.
@@ -134,7 +134,7 @@ class SliderFigure:
     Raises:
         ValueError: if the name cannot be an id, two controls have one name, there are no axes, a
             frame's marks differ from the first one's, there are more than 2,000 frames, or the
-            figure is too heavy.
+            HTML is too large.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class SliderFigure:
             {control.name: control.values[i] for control, i in zip(controls, places, strict=True)}
             for places in writer.combinations
         ]
-        alts = [_say(alt, values) for values in chosen]
+        alts = [_text(alt, values) for values in chosen]
         self.alt = alts[writer.start]
 
         axes = [axes] if isinstance(axes, Axes) else list(axes)
@@ -184,7 +184,7 @@ class SliderFigure:
             *(_rows(writer, k, control) for k, control in enumerate(controls)),
         ]
         if readout is not None:
-            html.append(writer.write([Element("output", {}, _say(readout, v)) for v in chosen]))
+            html.append(writer.write([Element("output", {}, _text(readout, v)) for v in chosen]))
         data = json.dumps(writer.changes, ensure_ascii=False, separators=(",", ":"))
         data = data.replace("<", "\\u003c")  # so that no string can end the script
         html.append(
@@ -239,16 +239,16 @@ class _Writer:
     def table(self, values: list) -> tuple[list[int], list]:
         """Strides, and one value for each combination of the controls that matter."""
         by_places = dict(zip(self.combinations, values, strict=True))
-        kept, strides, step = self.combinations, [], 1
+        remaining, strides, step = self.combinations, [], 1
         for k in reversed(range(len(self.sizes))):
-            without = {places: (*places[:k], 0, *places[k + 1 :]) for places in kept}
+            without = {places: (*places[:k], 0, *places[k + 1 :]) for places in remaining}
             matters = any(by_places[a] != by_places[b] for a, b in without.items())
             strides.insert(0, step if matters else 0)
             if matters:
                 step *= self.sizes[k]
             else:
-                kept = [places for places in kept if places[k] == 0]
-        return strides, [by_places[places] for places in kept]
+                remaining = [places for places in remaining if places[k] == 0]
+        return strides, [by_places[places] for places in remaining]
 
 
 def _versions(frame: Callable[..., Iterable], chosen: list[dict]) -> Iterable[tuple[Element, ...]]:
@@ -261,7 +261,7 @@ def _versions(frame: Callable[..., Iterable], chosen: list[dict]) -> Iterable[tu
         if first != this:
             raise ValueError(
                 f"every frame needs the same marks in the same order: {chosen[0]} has {len(first)} "
-                f"elements and {values} has {len(this)}, or others in their place"
+                f"elements and {values} has {len(this)}, or elements of another kind"
             )
     return zip(*frames, strict=True)
 
@@ -272,80 +272,31 @@ def _rows(writer: _Writer, k: int, control: Control) -> str:
     if control.kind == "select":
         options = "".join(
             f'<option value="{i}"{" selected" * (i == control.start)}>{escape(words)}</option>'
-            for i, words in enumerate(control.said)
+            for i, words in enumerate(control.texts)
         )
         return (
-            f"<label>{label}{writer.write([Element('select', ASLEEP)])}{options}</select></label>"
+            f"<label>{label}{writer.write([Element('select', INITIAL)])}{options}</select></label>"
         )
     if control.kind == "checkbox":
         ticked = {"checked": ""} if control.start else {}
-        box = writer.write([Element("input", {"type": "checkbox", **ticked, **ASLEEP})])
+        box = writer.write([Element("input", {"type": "checkbox", **ticked, **INITIAL})])
         return f"<label>{box}{label}</label>"
     last = len(control.values) - 1
-    fixed = {"type": "range", "min": 0, "max": last, "value": control.start, **ASLEEP}
-    shape = {"aria-hidden": "true", "style": f"min-width:{max(map(len, control.said))}ch"}
-    said = [control.said[places[k]] for places in writer.combinations]
-    spoken = writer.write([Element("input", {**fixed, "aria-valuetext": words}) for words in said])
-    shown = writer.write([Element("b", shape, words) for words in said])
+    fixed = {"type": "range", "min": 0, "max": last, "value": control.start, **INITIAL}
+    shape = {"aria-hidden": "true", "style": f"min-width:{max(map(len, control.texts))}ch"}
+    texts = [control.texts[places[k]] for places in writer.combinations]
+    spoken = writer.write([Element("input", {**fixed, "aria-valuetext": words}) for words in texts])
+    shown = writer.write([Element("b", shape, words) for words in texts])
     return f"<label>{label}{spoken}{shown}</label>"
 
 
-def _say(words: str | Callable[..., str], values: dict) -> str:
+def _text(words: str | Callable[..., str], values: dict) -> str:
     return minus(words(**values) if callable(words) else word(words).format(**values))
 
 
 NOTE = "The controls need JavaScript. What you see is the first frame."
 
-# Colours of the page where it names them (Sphinx's theme, then JupyterLab), else of the system.
-# On a dark page blue and orange are lighter: pale cells and thin lines have to stand out there too.
-LIGHT = "--page:#fff;--ink:#222832;--c0:#0072B2;--c1:#D55E00;color-scheme:light"
-DARK = "--page:#14181e;--ink:#ced6dd;--c0:#3390cc;--c1:#df6a10;color-scheme:dark"
-DRAWN = ("var(--c0)", "var(--c1)", *COLORS[2:])
-DASHES = ("none", "8 4", "2 3", "9 3 2 3")  # one for each of COLORS
-STYLE = """
-.slider-figure{LIGHT;--bg:var(--pst-color-background,var(--jp-layout-color0,var(--page)));
-background:var(--bg);color:var(--pst-color-text-base,var(--jp-content-font-color1,var(--ink)))}
-@media(prefers-color-scheme:dark){.slider-figure{DARK}}
-[data-theme=light] .slider-figure,[data-jp-theme-light=true] .slider-figure{LIGHT}
-[data-theme=dark] .slider-figure,[data-jp-theme-light=false] .slider-figure{DARK}
-html[data-theme=dark] .bd-content div.cell_output .text_html:has(div.slider-figure){
-background:none;padding:0}
-.slider-figure p{margin:.5rem 0}
-.slider-figure svg{display:block;width:100%;height:auto;font:15px system-ui,sans-serif;
-fill:currentColor}
-.slider-figure label{display:flex;gap:.75rem;align-items:center;min-height:2.75rem}
-.slider-figure input,.slider-figure select{margin:0;min-height:2rem;accent-color:#0072B2}
-.slider-figure [type=range]{flex:1;min-width:6rem}
-.slider-figure [type=checkbox]{width:1.5rem}
-.slider-figure b{text-align:right;font-weight:400;font-variant-numeric:tabular-nums}
-.slider-figure :focus-visible{outline:3px solid;outline-offset:2px}
-.slider-figure output{display:block;margin-bottom:1rem}
-.slider-figure .line{fill:none;stroke:var(--c);stroke-dasharray:var(--d)}
-.slider-figure .fill,.slider-figure .cell,.slider-figure .bar{fill:var(--c)}
-.slider-figure .cell{stroke:currentColor;stroke-opacity:.18}
-.slider-figure .bar{fill-opacity:.45;stroke:var(--c);stroke-width:1.5;stroke-dasharray:var(--d)}
-.slider-figure .axis,.slider-figure .grid{fill:none;stroke:currentColor;stroke-opacity:.7}
-.slider-figure .grid{stroke-opacity:.15}
-.slider-figure .halo{stroke:var(--bg);stroke-width:3;paint-order:stroke}
-.slider-figure .s{--c:currentColor}
-"""
-STYLE = STYLE.replace("LIGHT", LIGHT).replace("DARK", DARK) + "".join(
-    f".slider-figure .s{series}{{--c:{color};--d:{dash}}}"
-    for series, (color, dash) in enumerate(zip(DRAWN, DASHES, strict=True))
-)
-SCRIPT = """((script, changes) => {
-const figure = script.closest(".slider-figure"),
-  parts = figure.querySelectorAll("[data-part]"),
-  inputs = [...figure.querySelectorAll("input,select")];
-function show() {
-  const at = inputs.map(i => +(i.type == "checkbox" ? i.checked : i.value));
-  for (const [part, name, strides, values] of changes) {
-    const value = values[strides.reduce((sum, stride, k) => sum + stride * at[k], 0)];
-    if (name) parts[part].setAttribute(name, value);
-    else if (parts[part].textContent != value) parts[part].textContent = value;
-  }
-}
-for (const input of inputs) { input.disabled = false; input.addEventListener("input", show); }
-figure.querySelector(".note").hidden = true;
-show();
-})"""
+# Colours are the page's where it names them (Sphinx's theme, then JupyterLab), else the system's.
+# On a dark page blue and orange are lighter: pale cells and thin lines must be visible there too.
+STYLE = files("lib").joinpath("interactive.css").read_text(encoding="utf-8").strip()
+SCRIPT = files("lib").joinpath("interactive.js").read_text(encoding="utf-8").strip()

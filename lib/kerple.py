@@ -29,11 +29,12 @@ __all__ = ["KerplePosition", "kerple_bias"]
 
 
 def kerple_bias(r_1: Tensor, r_2: Tensor, q_positions: Tensor, k_positions: Tensor) -> Tensor:
-    r"""Give the bias :math:`-r_1 \log(1 + r_2 |m - n|)` of every head (``prp-kerple``).
+    r"""Return the bias :math:`-r_1 \log(1 + r_2 |m - n|)` of every head (``prp-kerple``).
 
     Args:
         r_1: ``(n_heads,)``, positive: how much of the score each factor e of distance costs.
-        r_2: ``(n_heads,)``, positive: from a distance of about 1/r_2 on the bias bends.
+        r_2: ``(n_heads,)``, positive: at a distance of about 1/r_2 the bias turns from linear to
+            logarithmic.
         q_positions: ``(..., q_len)``, the queries' positions m.
         k_positions: ``(..., k_len)``, the keys' positions n.
 

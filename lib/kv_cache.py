@@ -1,7 +1,7 @@
-r"""The keys and values that decoding has computed, kept for the next token (chapter 10).
+r"""The KV cache: keys and values of earlier tokens, stored for the next one (chapter 10).
 
 :class:`KVCache` holds those of one layer, in memory that is allocated once: a step writes the
-new rows and hands out views, so nothing of the size of the keys or the values is ever copied.
+new rows and returns views, so nothing of the size of the keys or the values is ever copied.
 :class:`DecodeState` holds a whole decoder's: one cache per layer, the keys' positions, which of
 them are padding, and the keys and values of cross-attention. Masks follow from it.
 
@@ -9,9 +9,9 @@ Conventions:
 
 - Keys are stored after the position scheme's ``transform``, with ``n_kv_heads`` heads.
 - ``length`` counts slots. With left padding a token's slot and its position differ.
-- A call that is refused changes nothing (``prp-refused``).
+- A call that raises changes nothing (``prp-refused``).
 
-Reading a text in pieces with the cache gives what one pass gives: ``thm-cached-decode``,
+Reading a text in chunks with the cache gives the same result as one pass: ``thm-cached-decode``,
 chapter 10.
 
 Sources: Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 2.4.1; Pope et al.,
@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from lib.masks import causal_mask
+from lib.shapes import check_sizes
 
 __all__ = ["DecodeState", "KVCache", "kv_cache_bytes"]
 
@@ -82,8 +83,8 @@ def kv_cache_bytes(
 class KVCache:
     """The keys and values of one layer.
 
-    A step writes its own row and moves no other. Concatenation would copy all rows in each step
-    (``prp-concat``, chapter 10).
+    A step writes its own row and leaves all others in place. Concatenation would copy all rows in
+    each step (``prp-concat``, chapter 10).
 
     Args:
         batch_size: rows decoded together.
@@ -113,12 +114,8 @@ class KVCache:
         device: torch.device | str | None = None,
     ) -> None:
         value_dim = head_dim if value_dim is None else value_dim
-        if min(batch_size, n_kv_heads, max_len, head_dim, value_dim) < 1:
-            raise ValueError(
-                f"every size must be at least 1, got batch_size={batch_size}, "
-                f"n_kv_heads={n_kv_heads}, max_len={max_len}, head_dim={head_dim}, "
-                f"value_dim={value_dim}"
-            )
+        check_sizes(batch_size=batch_size, n_kv_heads=n_kv_heads, max_len=max_len)
+        check_sizes(head_dim=head_dim, value_dim=value_dim)
         shape = (batch_size, n_kv_heads, max_len)
         self._keys = torch.empty(*shape, head_dim, dtype=dtype, device=device)
         self._values = torch.empty(*shape, value_dim, dtype=dtype, device=device)
@@ -170,7 +167,7 @@ class KVCache:
         return self._keys[:, :, :end], self._values[:, :, :end]
 
     def truncate(self, length: int) -> None:
-        """Forget everything from slot ``length`` on.
+        """Discard everything from slot ``length`` on.
 
         Raises:
             ValueError: if ``length`` is negative or more than the cache holds.
@@ -180,14 +177,14 @@ class KVCache:
         self.length = length
 
     def reset(self) -> None:
-        """Forget everything; the memory stays allocated."""
+        """Discard everything; the memory stays allocated."""
         self.length = 0
 
     def _check(self, name: str, new: Tensor, held: Tensor) -> None:
         batch, heads, _, dim = held.shape
         if new.dim() != 4 or new.shape != (batch, heads, new.shape[2], dim):
-            want = (batch, heads, "new", dim)
-            raise ValueError(f"{name} has shape {tuple(new.shape)} but the cache needs {want}")
+            needed = (batch, heads, "new", dim)
+            raise ValueError(f"{name} has shape {tuple(new.shape)} but the cache needs {needed}")
         if new.dtype != held.dtype:
             raise ValueError(
                 f"{name} is {new.dtype} but the cache is {held.dtype}: make it for the dtype, or "
@@ -260,7 +257,7 @@ class DecodeState:
         device = caches[0]._keys.device
         self._positions = torch.zeros(slots, dtype=torch.int64, device=device)
         self._valid = torch.ones(slots, dtype=torch.bool, device=device)
-        # Known without asking the GPU: up to which slot there is no padding for certain, and up
+        # Known without waiting for the GPU: up to which slot there is certainly no padding, and up
         # to which slot positions were counted here, not given.
         self._unpadded_len = self._counted_len = 0
 
@@ -299,11 +296,11 @@ class DecodeState:
     def append(
         self, new: int, *, positions: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        """Take note of new tokens; the layers' caches take their keys and values themselves.
+        """Register new tokens; each layer's attention adds their keys and values to its cache.
 
         Args:
             new: number of new tokens per row.
-            positions: ``(batch_size or 1, new)``. When not given, each row goes on after its
+            positions: ``(batch_size or 1, new)``. When not given, each row continues after its
                 largest position so far, and padding gets 0.
             mask: ``(batch_size, new)``, ``True`` = a real token; all real when not given.
 
@@ -311,8 +308,8 @@ class DecodeState:
             The new tokens' positions, ``(batch_size or 1, new)``.
 
         Raises:
-            ValueError: if there is no room. Shapes are not checked here: the model that calls has
-                done it.
+            ValueError: if there is no room. Shapes are not checked here: the model has checked
+                them.
         """
         start, end = self.length, self.length + new
         if end > self.max_len:
@@ -340,7 +337,7 @@ class DecodeState:
         if mask is None:
             mask = self._valid.new_ones(self.batch_size, new)
         start = mask.new_zeros(self.batch_size, 1, dtype=torch.int64)
-        if self.length:  # padding counts as -1: a row of padding alone goes on at 0
+        if self.length:  # padding counts as -1: a row of padding alone continues at 0
             held = self._positions[:, : self.length].masked_fill(~self.valid, -1)
             start = held.amax(dim=1, keepdim=True) + 1  # (batch, 1)
         return (start + mask.cumsum(dim=1) - 1) * mask
@@ -349,7 +346,7 @@ class DecodeState:
         """Which keys the last ``q_len`` tokens may see: no later one, and no padding.
 
         Args:
-            q_len: 1 to ``length``; the last slots are those that ask.
+            q_len: 1 to ``length``; the queries are the last slots.
 
         Returns:
             Boolean, broadcastable to ``(batch_size, heads, q_len, length)``; ``None`` if
@@ -362,7 +359,7 @@ class DecodeState:
         return causal if seen is None else causal & seen
 
     def truncate(self, length: int) -> None:
-        """Forget everything from slot ``length`` on, in every layer.
+        """Discard everything from slot ``length`` on, in every layer.
 
         Raises:
             ValueError: if ``length`` is negative or more than is held.
@@ -376,5 +373,5 @@ class DecodeState:
         self._counted_len = min(length, self._counted_len)
 
     def reset(self) -> None:
-        """Forget all tokens; the memory and the context stay."""
+        """Discard all tokens; the memory and the context stay."""
         self.truncate(0)

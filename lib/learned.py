@@ -1,7 +1,7 @@
 """Learned absolute positions: one vector for each position of a table (chapter 03).
 
-The table has an end: a position beyond it has no vector, and the rows that training never met
-have learned nothing. BERT and GPT-2 tell positions apart in this way.
+The table has an end: a position beyond it has no vector, and rows of positions that did not occur
+in training have learned nothing. BERT and GPT-2 encode position in this way.
 
 Sources: Gehring et al., *Convolutional Sequence to Sequence Learning*, 2017, arXiv:1705.03122,
 section 3.1; Devlin et al., *BERT*, 2019, arXiv:1810.04805, section 3.

@@ -3,8 +3,8 @@ r"""Masks: which keys each query may attend to (chapters 01 and 11).
 Conventions:
 
 - Masks are boolean, ``(q_len, k_len)``, and ``True`` means "may attend".
-- A query at index i stands at place i + offset among the keys. By default the last query stands at
-  the last key, as in decoding with a cache.
+- The query at index i has index i + offset among the keys. By default the last query is at the last
+  key, as in decoding with a cache.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ def causal_mask(
     offset: int | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""Which keys each query may see when nobody may look ahead (``eq-causal-mask``, chapter 01).
+    r"""Let no query attend to a later key (``eq-causal-mask``, chapter 01).
 
     Query ``i`` may attend to key ``j`` when :math:`j \le i + \text{offset}`. The offset is the
-    number of keys that stood before the first query. By default it is ``k_len - q_len``: the
+    number of keys before the first query. By default it is ``k_len - q_len``: the
     last query sees the last key, which is what decoding with a cache needs.
     (``torch.nn.functional.scaled_dot_product_attention(..., is_causal=True)`` uses offset 0.)
 
@@ -67,17 +67,17 @@ def sliding_window_mask(
 ) -> Tensor:
     r"""Let a query see keys at most ``window`` away, and the global tokens (``eq-sliding-window``).
 
-    A global token sees every key, and every query sees it; with ``causal`` nobody looks ahead
-    even so. Beltagy et al., *Longformer*, 2020, arXiv:2004.05150, section 3.1.
+    A global token attends to every key, and every query attends to it; with ``causal``, still no
+    query looks ahead. Beltagy et al., *Longformer*, 2020, arXiv:2004.05150, section 3.1.
 
     Args:
         q_len: number of queries, 0 or more.
         k_len: number of keys, 0 or more.
-        window: the largest distance; 0 sees itself alone. A causal query sees ``window + 1``
-            keys, another one ``2 * window + 1``.
-        global_tokens: places of global tokens, from 0 to ``k_len - 1``.
-        offset: place of query 0 among the keys; ``k_len - q_len`` when not given, so that the
-            last query stands at the last key.
+        window: the largest distance; with 0 a query sees itself alone. A causal query sees
+            ``window + 1`` keys, another one ``2 * window + 1``.
+        global_tokens: indices of global tokens, from 0 to ``k_len - 1``.
+        offset: index of query 0 among the keys; ``k_len - q_len`` when not given, so that the
+            last query is at the last key.
         causal: whether keys after the query are ruled out.
         device: where the mask is made.
 

@@ -6,10 +6,10 @@ no other token, no other row of the batch, nothing remembered from earlier batch
 Conventions:
 
 - The variance is the biased one: the sum of squares is divided by d, not by d − 1.
-- ε stands inside the root.
+- ε is inside the root.
 - Statistics and result are computed in float32 or wider, and the result is cast back.
 
-The functions are the formulas, line by line. The modules hand the same work to torch's fused
+The functions are the formulas, line by line. The modules pass the same work to torch's fused
 kernels, where the input has the weight's dtype; a test holds the two against each other.
 
 Sources: Ba et al., *Layer Normalization*, 2016, arXiv:1607.06450, section 3; Zhang and Sennrich,
@@ -139,7 +139,7 @@ class RMSNorm(nn.Module):
 
 
 def _fits_kernel(x: Tensor, weight: Tensor) -> bool:
-    """Say whether the kernel takes them; what it does not is left to the function."""
+    """Whether the kernel accepts these tensors; the function handles the others."""
     return (
         x.dtype == weight.dtype
         and x.shape[-1:] == weight.shape != (0,)

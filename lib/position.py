@@ -16,7 +16,7 @@ Conventions:
   the positions they have. Padding gets position 0 and is masked.
 - Positions are checked **once**, by :func:`check_positions`, where they enter a model. The
   hooks trust them: a check reads values, and reading values makes the program wait for the GPU.
-- ``prepare`` runs once per forward pass, and what it returns is handed to every layer.
+- ``prepare`` runs once per forward pass, and what it returns is passed to every layer.
 - Keys are cached after ``transform``, so ``transform`` sees new queries and keys only, and
   ``bias`` sees the new queries with all keys.
 - A bias is final: it is added after the scores were scaled.
@@ -24,7 +24,7 @@ Conventions:
 
 Each scheme has a module of its own, which imports this one. This module imports none of them, so
 that attention, blocks and the cache depend on no scheme; it finds their classes by name, in
-:mod:`lib.schemes`, when they are asked for: ``from lib.position import RotaryPosition`` works too.
+:mod:`lib.schemes`, on demand: ``from lib.position import RotaryPosition`` works too.
 """
 
 import math
@@ -42,7 +42,7 @@ def check_positions(
     """Check positions where they enter a model, once.
 
     Args:
-        positions: what is to be checked.
+        positions: the positions to check.
         batch: number of rows of the input; one shared row of positions is allowed too.
         length: number of tokens per row.
         max_len: positions must be smaller than this; a scheme's ``max_len``.
@@ -71,14 +71,14 @@ def check_positions(
 
 
 class Position(nn.Module):
-    """A position scheme. Each hook's default does nothing; a scheme overrides what it is.
+    """A position scheme. By default each hook does nothing; a scheme overrides those it needs.
 
     Attributes:
         max_len: how many positions the scheme has; ``None`` if there is no limit. Pass it to
             :func:`check_positions`.
 
-    A scheme that is made for one ``d_model``, ``n_heads`` or ``head_dim`` keeps it under that
-    name, and a model of another size refuses the scheme when it is made.
+    A scheme that is made for one ``d_model``, ``n_heads`` or ``head_dim`` stores it under that
+    name, and a model of another size raises an error when it is built with the scheme.
 
     Example:
         What a model does in each forward, here by hand, with ALiBi and two tokens of one head:
@@ -103,7 +103,7 @@ class Position(nn.Module):
 
     @property
     def table_dtype(self) -> torch.dtype:
-        """Of what is prepared, which is the model's dtype, or float32 where that is narrower."""
+        """The dtype of prepared tables, which is the model's, or float32 where that is narrower."""
         return torch.promote_types(self._follower.dtype, torch.float32)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ class Position(nn.Module):
             k_positions: ``(batch or 1, k_len)``, the positions of **all** keys, cached and new.
 
         Returns:
-            Whatever ``transform`` and ``bias`` of this scheme want as ``prepared``.
+            What ``transform`` and ``bias`` of this scheme take as ``prepared``.
         """
         return None
 
@@ -144,7 +144,7 @@ class Position(nn.Module):
         return q, k
 
     def bias(self, q: Tensor, k: Tensor, prepared: Any) -> Tensor | None:
-        """Give what is added to the scaled scores.
+        """Return what is added to the scaled scores.
 
         Args:
             q: ``(batch, heads, q_len, head_dim)``: the new queries, after ``transform``.
@@ -157,7 +157,7 @@ class Position(nn.Module):
         return None
 
     def scale(self, head_dim: int) -> float:
-        """Give the number that multiplies query · key: ``1 / sqrt(head_dim)``; T5 has 1."""
+        """The factor on query · key: ``1 / sqrt(head_dim)``; T5 has 1."""
         return 1.0 / math.sqrt(head_dim)
 
 
@@ -167,7 +167,7 @@ class NoPosition(Position):
 
 def __getattr__(name: str) -> type[Position]:
     """Find a scheme's class: ``lib.position.RotaryPosition`` is ``lib.rope.RotaryPosition``."""
-    if name.endswith("Position"):  # every import of this module asks for __path__ too
+    if name.endswith("Position"):  # every import of this module looks up __path__ too
         from lib import schemes  # not at the top: every scheme imports this module
 
         if name in vars(schemes):

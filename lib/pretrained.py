@@ -7,13 +7,13 @@ file                   what it is
 =====================  ===========================================================
 ``config.json``        the sizes, and which variant of the architecture it is
 ``model.safetensors``  the weights: names, shapes, numbers
-``tokenizer.json``     how a text is cut into tokens, and the tokens' numbers
+``tokenizer.json``     how a text is split into tokens, and the tokens' numbers
 =====================  ===========================================================
 
-:func:`build_encoder` needs torch alone. :func:`load_encoder` reads files and wants the packages
+:func:`build_encoder` needs torch alone. :func:`load_encoder` reads files and needs the packages
 ``safetensors`` and ``tokenizers``. The extra ``pretrained`` brings both, and a package that holds
-one trained model; :func:`find` says where. Without it, chapter 12 shows what :class:`Measured`
-finds in the record.
+one trained model; :func:`find` returns its folder. Without it, chapter 12 shows what
+:class:`Measured` reads from the record.
 
 Source: Devlin et al., *BERT*, 2019, arXiv:1810.04805, section 3; Reimers and Gurevych,
 *Sentence-BERT*, 2019, arXiv:1908.10084, section 3.
@@ -57,7 +57,7 @@ SIZES = (
     "type_vocab_size",
     "layer_norm_eps",
 )
-# What the architecture must say; the second value is what a file means that does not say it.
+# What the configuration must have; the second value is the default of a file without the key.
 ONLY = {
     "model_type": ("bert", None),
     "hidden_act": ("gelu", "gelu"),
@@ -115,8 +115,8 @@ def build_encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> E
     """Make an encoder of BERT's kind, with these weights.
 
     Args:
-        config: what ``config.json`` says; ``SIZES`` lists what it must hold.
-        tensors: what the weights file holds, by name (:func:`tensor_names`); a matrix is
+        config: the contents of ``config.json``; ``SIZES`` lists what it must hold.
+        tensors: the contents of the weights file, by name (:func:`tensor_names`); a matrix is
             ``(outputs, inputs)``, as in :class:`torch.nn.Linear`.
 
     Returns:
@@ -126,15 +126,17 @@ def build_encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> E
         original computes (``prp-same-embedding``, chapter 12).
 
     Raises:
-        ValueError: if the configuration lacks a size or asks for another architecture, or if
+        ValueError: if the configuration lacks a size or is of another architecture, or if
             tensors are missing, left over, or of another shape or dtype. The message names them.
     """
     if missing := [name for name in SIZES if name not in config]:
         raise ValueError(f"the configuration lacks {', '.join(missing)}")
     for name, (needed, default) in ONLY.items():
-        found = config.get(name, default)
-        if found != needed:
-            raise ValueError(f"the configuration has {name}={found!r}, only {needed!r} is known")
+        value = config.get(name, default)
+        if value != needed:
+            raise ValueError(
+                f"the configuration has {name}={value!r}, only {needed!r} is supported"
+            )
     n_layers, d_model = config["num_hidden_layers"], config["hidden_size"]
     with torch.random.fork_rng(devices=[]):  # the first weights are random, and soon replaced
         encoder = Encoder(
@@ -184,7 +186,7 @@ class Tokenizer:
         tokenizer: the ``tokenizers.Tokenizer`` that does the work.
 
     Raises:
-        ValueError: if it knows no token ``[PAD]``.
+        ValueError: if it has no token ``[PAD]``.
         ImportError: if the package ``tokenizers`` is not installed.
     """
 
@@ -192,8 +194,8 @@ class Tokenizer:
         import tokenizers
 
         self.tokenizer = tokenizers.Tokenizer.from_file(str(file))
-        self.tokenizer.no_padding()  # the file asks for 128 tokens, whatever the text
-        # Nothing is cut off unseen: the encoder's position table refuses a text that is too long.
+        self.tokenizer.no_padding()  # the file pads to 128 tokens, whatever the text
+        # Nothing is truncated silently: the encoder raises an error for a text that is too long.
         self.tokenizer.no_truncation()
         self.pad = self.tokenizer.token_to_id("[PAD]")
         if self.pad is None:
@@ -205,7 +207,7 @@ class Tokenizer:
         return self.tokenizer.get_vocab_size()
 
     def __call__(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Cut texts into tokens, and pad them on the right to one length.
+        """Split texts into tokens, and pad them on the right to one length.
 
         Args:
             texts: one or more.
@@ -219,7 +221,7 @@ class Tokenizer:
         """
         if isinstance(texts, str) or not texts:
             raise ValueError(f"texts must be a list with at least one text, got {texts!r}")
-        rows = [found.ids for found in self.tokenizer.encode_batch(list(texts))]
+        rows = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
         lengths = torch.tensor([len(row) for row in rows])
         tokens = torch.full((len(rows), int(lengths.max())), self.pad)
         for padded, row in zip(tokens, rows, strict=True):
@@ -227,7 +229,7 @@ class Tokenizer:
         return tokens, torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
 
     def pieces(self, text: str) -> list[str]:
-        """The tokens of one text, as words and parts of words (``##`` goes on with a word)."""
+        """The tokens of one text, as words and parts of words (``##`` continues a word)."""
         return self.tokenizer.encode(text).tokens
 
 
@@ -242,7 +244,7 @@ def load_encoder(folder: str | Path) -> tuple[Encoder, Tokenizer]:
 
     Raises:
         ValueError: as :func:`build_encoder`; or if a file is missing, or the tokenizer and the
-            model know different numbers of tokens.
+            model have different numbers of tokens.
         ImportError: if ``safetensors`` or ``tokenizers`` is not installed.
     """
     from safetensors.torch import load_file
@@ -256,7 +258,7 @@ def load_encoder(folder: str | Path) -> tuple[Encoder, Tokenizer]:
     tokenizer = Tokenizer(files[2])
     if tokenizer.vocab_size != config["vocab_size"]:
         raise ValueError(
-            f"the tokenizer knows {tokenizer.vocab_size} tokens, the model {config['vocab_size']}"
+            f"the tokenizer has {tokenizer.vocab_size} tokens, the model {config['vocab_size']}"
         )
     return encoder, tokenizer
 
@@ -285,7 +287,7 @@ def mean_pool(x: Tensor, mask: Tensor) -> Tensor:
     if not mask.any(dim=-1).all():
         raise ValueError(f"text {int((~mask.any(dim=-1)).nonzero()[0])} has no real token")
     real = mask.unsqueeze(-1)  # (batch, length, 1)
-    # Not x * real: what stands at padding may be nan, and 0 times nan is nan.
+    # Not x * real: the vectors at padding may be nan, and 0 times nan is nan.
     return x.masked_fill(~real, 0.0).sum(dim=-2) / real.sum(dim=-2)
 
 
@@ -315,7 +317,7 @@ class Measured:
     Used as a decorator on a function without arguments. Where the weights are installed the
     function runs. Where they are not, it does not, and its result comes from the record
     ``benchmarks/results/pretrained.json``, in which an earlier run put it under the function's
-    name. Either way the name then stands for the *result*.
+    name. Either way the name is then bound to the *result*.
 
     Args:
         live: whether the weights are installed.
@@ -334,7 +336,7 @@ class Measured:
         self.results: dict[str, Any] = {}
 
     def __call__(self, function: Callable[[], Any]) -> Any:
-        """Run the function, or look its result up.
+        """Run the function, or look up its result.
 
         Args:
             function: returns tensors, numbers, strings, or lists and dictionaries of these.
@@ -358,7 +360,7 @@ class Measured:
         return _revived(self.record["results"][name])
 
     def __str__(self) -> str:
-        """Say which of the two the numbers are."""
+        """Where the numbers come from."""
         if self.live:
             return "The weights are installed: every number on this page is measured in this run."
         made = self.record["made"]

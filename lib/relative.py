@@ -8,7 +8,7 @@ have modules of their own: :mod:`lib.shaw`, :mod:`lib.transformer_xl`, :mod:`lib
 Conventions:
 
 - ``relative_position`` is **key minus query**, n − m, as in T5's code and Shaw's formulas:
-  negative for a key that stands before the query. (Transformer-XL and DeBERTa write m − n.)
+  negative for a key before the query. (Transformer-XL and DeBERTa write m − n.)
 - Vectors are rows, and functions take matrices as the formulas have them: q = x W_q is
   ``x @ w_q`` with ``w_q`` of shape ``(d_model, head_dim)``. :class:`torch.nn.Linear` stores the
   transpose: pass ``linear.weight.T``.
@@ -44,7 +44,7 @@ class ScoreTerms(NamedTuple):
 
 
 def relative_positions(q_positions: Tensor, k_positions: Tensor) -> Tensor:
-    """Give n − m for every query and key.
+    """Return n − m for every query and key.
 
     Args:
         q_positions: ``(..., q_len)``, integers m.
@@ -109,7 +109,7 @@ def decompose_scores(x: Tensor, p: Tensor, w_q: Tensor, w_k: Tensor) -> ScoreTer
 def deberta_scores(
     q: Tensor, k: Tensor, position_q: Tensor, position_k: Tensor, relative_position: Tensor
 ) -> Tensor:
-    r"""Give DeBERTa's disentangled scores (``eq-deberta``, chapter 04).
+    r"""Return DeBERTa's disentangled scores (``eq-deberta``, chapter 04).
 
     .. math::
 
@@ -159,7 +159,7 @@ def deberta_scores(
 def tupe_scores(
     q: Tensor, k: Tensor, position_q: Tensor, position_k: Tensor, *, bias: Tensor | None = None
 ) -> Tensor:
-    r"""Give TUPE's untied scores (``eq-tupe``, chapter 04).
+    r"""Return TUPE's untied scores (``eq-tupe``, chapter 04).
 
     .. math::
 

@@ -1,58 +1,40 @@
-"""Recorded runs: what took too long for a page, or needs a machine that the reader may not have.
+"""Recorded runs: what takes too long for a page, or needs a machine that the reader may not have.
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
-that measures). A page draws from it, and says when and where it was made: those of
-chapters 07, 08, 09, 10 and 12, and of the misconceptions. A wheel has the records in itself, as
-they were when it was built.
+that measures). A page draws from it and shows when and where it was made: those of
+chapters 07, 08, 09, 10 and 12, and of the misconceptions. A wheel contains the records as they
+were when it was built.
 
-A record of a training grid holds ``arms``: a list with, for each run, its ``arm`` (the settings),
-its ``result`` and its ``opening`` (the result after a few steps, which tests compute again).
-
-A record of decoding, ``kv_cache_<device>``, compares steps with and without the cache
-(chapter 10; :func:`check_decoding` refuses anything else):
-
-==================  ==========================================================================
-key                 value
-==================  ==========================================================================
-``device``          name of the processor that ran it; ``device_type`` is ``"cuda"`` or ``"cpu"``
-``versions``        by name, at least ``python`` and ``torch``; on a GPU also ``cuda``
-``date``            ``YYYY-MM-DD``; ``commit`` is the commit that ran
-``dtype``           dtype of weights and cache, as ``"bfloat16"``
-``bandwidth``       bytes per second, read and written, by :func:`lib.timing.memory_bandwidth`
-``throughput``      operations per second in ``dtype``, by :func:`lib.timing.matmul_throughput`
-``runs``            a list, one entry for each model and batch size
-==================  ==========================================================================
-
-An entry of ``runs`` holds ``model`` (``n_layers``, ``d_model``, ``n_heads``, ``n_kv_heads``,
-``head_dim``, ``vocab_size`` and ``n_weights``, the numbers in the matrices of all layers, the
-output matrix not counted), ``batch_size``, ``lengths`` (increasing), and two lists with, for each
-length t, the seconds of every round: ``uncached``, a pass over t tokens, and ``cached``, a step
-for token t with t - 1 in the cache. Both give the logits of the last token alone. Their operations
-are counted in ``eq-cost-full`` and ``eq-cost-cached``.
-
-A record that ``benchmarks/kv_cache.py`` made holds ``sections`` too: by name, with ``status``,
-whatever was measured, and what went wrong. It says how the device was known (``IDENTITY``): a
-record of a CPU that was renamed, or a GPU's without its driver, is refused. A ``share`` is the
-time that a ceiling allows over the time it took, so that 1 is the ceiling: ``share_of_bandwidth``
-for the bytes alone, ``share_of_roof`` for the roofline (``prp-roofline``, chapter 10).
-:func:`decoding_problems` lists what such a record lacks, :func:`decoding_summary` says in short
-lines what it found.
+The classes below are the records' schemas. A record may hold more keys than its schema names;
+:func:`load` refuses one that lacks a key or holds a value of another type.
 """
 
+import hashlib
+import io
 import json
-import statistics
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from lib.crossover import crossover
 
 __all__ = [
+    "DecodingModel",
+    "DecodingRecord",
+    "DecodingRun",
+    "GridArm",
+    "GridRecord",
+    "MeasuredRecord",
+    "SavedWeights",
+    "Section",
+    "best_shares",
     "check_decoding",
-    "decoding_problems",
     "decoding_summary",
-    "decoding_table",
     "load",
+    "load_weights",
     "names",
 ]
 
@@ -60,39 +42,114 @@ PACKAGE = Path(__file__).resolve().parent
 # A wheel has the records beside its modules (pyproject.toml), the repository elsewhere.
 PACKED = PACKAGE / "records"
 FOLDER = PACKED if PACKED.is_dir() else PACKAGE.parent / "benchmarks" / "results"
-DECODING = (
-    "device",
-    "device_type",
-    "versions",
-    "date",
-    "commit",
-    "dtype",
-    "bandwidth",
-    "throughput",
-    "runs",
-)
-RUN = ("model", "batch_size", "lengths", "uncached", "cached")
-MODEL = ("n_layers", "d_model", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "n_weights")
-# By device type: what a record with sections says besides, and what its times were taken by.
-IDENTITY = {"cuda": ("clock", "capability", "memory_bytes"), "cpu": ("clock", "memory_bytes")}
+
+
+class SavedWeights(TypedDict):
+    """A trained model's weights in float16, which give the losses of the arm's result."""
+
+    file: str  # in the folder ``weights`` beside the records
+    sha256: str
+
+
+class GridArm(TypedDict):
+    """One training run of a grid: its settings, what it gave, and where and when."""
+
+    arm: dict[str, Any]  # the settings, the seed among them
+    result: dict[str, Any]
+    opening: dict[str, Any]  # the result after a few steps, which tests compute again
+    seconds: float
+    processor: str
+    python: str
+    torch: str
+    date: str
+    commit: str
+    weights: NotRequired[SavedWeights]
+
+
+class GridRecord(TypedDict):
+    """A training grid (``benchmarks/record.py``)."""
+
+    experiment: str  # its module
+    code: str  # a hash of what the code does
+    confirmed: str  # when the code last gave the same openings, as YYYY-MM-DD
+    arms: list[GridArm]
+
+
+class MeasuredRecord(TypedDict):
+    """What chapter 12 measures on trained weights (:class:`lib.pretrained.Measured`)."""
+
+    made: dict[str, str]  # date, versions, and a hash of the weights
+    results: dict[str, Any]  # by the name of the function that measures
+
+
+class DecodingModel(TypedDict):
+    """Sizes of a language model."""
+
+    n_layers: int
+    d_model: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    vocab_size: int
+    n_weights: int  # in the matrices of all layers; the output matrix is not counted
+    name: NotRequired[str]
+
+
+class DecodingRun(TypedDict):
+    """One model with and without the cache; only the logits of the last token are computed.
+
+    The operations of both are counted in ``eq-cost-full`` and ``eq-cost-cached``.
+    """
+
+    model: DecodingModel
+    batch_size: int
+    lengths: list[int]  # t, increasing
+    uncached: list[list[float]]  # for each length, seconds per round: a pass over t tokens
+    cached: list[list[float]]  # likewise: a step for token t with t - 1 in the cache
+    fits: NotRequired[dict[str, dict[str, Any]]]  # exponents and crossover
+
+
+class Section(TypedDict):
+    """A section of ``benchmarks/kv_cache.py``, with whatever it measured.
+
+    A ``share`` in an entry is the time that a ceiling allows divided by the time it took:
+    ``share_of_bandwidth`` for the bytes alone, ``share_of_roof`` for the roofline
+    (``prp-roofline``, chapter 10).
+    """
+
+    status: str  # "done" if everything was measured
+    error: NotRequired[str]
+    left_out: NotRequired[list[str]]  # points for which no time was left
+    errors: NotRequired[list[str]]
+    entries: NotRequired[list[dict[str, Any]]]
+
+
+class DecodingRecord(TypedDict):
+    """Decoding steps with and without the cache, ``kv_cache_<device>`` (chapter 10)."""
+
+    device: str  # name of the processor
+    device_type: Literal["cuda", "cpu"]
+    versions: dict[str, str]  # python and torch; on a GPU also cuda
+    date: str  # YYYY-MM-DD
+    commit: str
+    dtype: str  # of weights and cache, as "bfloat16"
+    bandwidth: float  # bytes per second, read and written (lib.timing.memory_bandwidth)
+    throughput: float  # operations per second in dtype (lib.timing.matmul_throughput)
+    runs: list[DecodingRun]  # one for each model and batch size
+    sections: NotRequired[dict[str, Section]]
+
+
+# By device type: what a record with sections needs besides, and what its times were taken with.
+IDENTITY = {
+    "cuda": ("versions.driver", "clock", "capability", "memory_bytes"),
+    "cpu": ("clock", "memory_bytes"),
+}
 CLOCKS = {"cuda": "CUDA events", "cpu": "perf_counter"}
 AIM = 0.7  # of the bandwidth limit, for the best step of the largest model
-SECTIONS = (  # what each one holds is said in benchmarks/README.md
-    "ceilings",
-    "correctness",
-    "growth",
-    "steps",
-    "roofline",
-    "memory",
-    "exercise",
-    "transformers",
-    "compiled",
-    "tuned",
-)
 
 
 def names(pattern: str = "*") -> list[str]:
-    """The records there are, in alphabetical order.
+    """The names of all records, in alphabetical order.
 
     Args:
         pattern: of the file's name without ``.json``, as for a shell: ``"kv_cache*"``.
@@ -104,107 +161,141 @@ def names(pattern: str = "*") -> list[str]:
 
 
 def load(name: str) -> dict:
-    """Read one record.
+    """Read one record, and check it.
 
     Args:
         name: the file's name without ``.json``.
 
-    Returns:
-        What the file holds, as JSON gives it; nothing is checked.
-
     Raises:
-        ValueError: if there is no such record; the message names those there are.
+        ValueError: if there is no such record, with the names of those there are; or if it does not
+            fit its schema, with the file and the key; or as :func:`check_decoding`.
     """
     path = FOLDER / f"{name}.json"
     if not path.is_file():
         raise ValueError(f"no record {name!r} in {FOLDER}, only {names()}: `make results` makes it")
-    return json.loads(path.read_text(encoding="utf-8"))
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if name.startswith("kv_cache"):
+        return check_decoding(record, path.name)
+    for problem in _mismatches(record, MeasuredRecord if name == "pretrained" else GridRecord):
+        raise ValueError(f"{path.name}: {problem}")
+    return record
 
 
-def check_decoding(record: dict) -> dict:
+def load_weights(name: str, /, **settings: Any) -> dict[str, np.ndarray]:
+    """Read the weights that an arm of a training grid saved: float16, by parameter.
+
+    Args:
+        name: the record.
+        **settings: the arm's, as ``scheme="rope", seed=0``; those of one arm alone.
+
+    Raises:
+        ValueError: if not exactly one arm has these settings and saved weights, or the file is
+            missing or is not the one that belongs to the arm.
+    """
+    saved = [
+        entry["weights"]
+        for entry in load(name)["arms"]
+        if "weights" in entry and settings.items() <= entry["arm"].items()
+    ]
+    if len(saved) != 1:
+        raise ValueError(f"{name}.json: {len(saved)} arms with {settings} have saved weights")
+    path = FOLDER / "weights" / saved[0]["file"]
+    if not path.is_file():
+        raise ValueError(f"{path} is missing, the file of {name}.json")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != saved[0]["sha256"]:
+        raise ValueError(f"{path} is not the file of {name}.json")
+    with np.load(io.BytesIO(content)) as arrays:
+        return dict(arrays)
+
+
+def check_decoding(record: dict, file: str = "the record") -> dict:
     """Check that a record of decoding has all that chapter 10 reads.
 
     Args:
-        record: as :func:`load` gives it.
+        record: what is checked.
+        file: what errors call it.
 
     Returns:
         The record itself.
 
     Raises:
-        ValueError: if something is missing, the record says of itself what cannot be true of its
-            device, the two speeds are not positive, there is no run, or the times of a run do
-            not fit its lengths.
+        ValueError: if it does not fit :class:`DecodingRecord`, contradicts its device type (a
+            CPU's record under a GPU's name, or a GPU's without its driver), or has no run, a speed
+            that is not positive, or times that do not fit their lengths.
     """
-    _need("the record", record, DECODING)
-    _need("versions", record["versions"], ("python", "torch"))
-    _check_identity(record)
-    for name in ("bandwidth", "throughput"):
-        if not (record[name] or 0) > 0:
-            raise ValueError(f"{name} must be positive, got {record[name]}")
-    if not record["runs"]:
-        raise ValueError("the record has no runs: runs=[]")
-    for run in record["runs"]:
-        _need("a run", run, RUN)
-        _need("model", run["model"], MODEL)
-        crossover(run["lengths"], run["uncached"], run["cached"])  # refuses what does not fit
+    for check in (_mismatches, _contradictions, _bad_numbers):
+        for problem in check(record):
+            raise ValueError(f"{file}: {problem}")
     return record
 
 
-def _check_identity(record: dict) -> None:
-    """A CPU's record never poses as a GPU's, nor the other way round."""
+def _mismatches(value: Any, schema: Any = DecodingRecord, key: str = "") -> Iterator[str]:
+    """Where a JSON value does not fit a type: what is missing, and what has another type."""
+    if schema is Any:
+        return
+    kind, inner, dot = get_origin(schema) or schema, get_args(schema), "." if key else ""
+    required = getattr(schema, "__required_keys__", None)  # of a TypedDict
+    if kind is Literal:
+        fits = value in inner
+    else:
+        allowed = dict if required is not None else (int, float) if kind is float else kind
+        fits = isinstance(value, allowed) and not isinstance(value, bool)
+    if not fits:
+        expected = " or ".join(map(repr, inner)) if kind is Literal else kind.__name__
+        yield f"{key or 'all of it'} must be {expected}, got {value!r:.60}"
+    elif required is not None:
+        yield from (f"{key}{dot}{name} is missing" for name in sorted(required - value.keys()))
+        for name, each in get_type_hints(schema).items():
+            if name in value:
+                yield from _mismatches(value[name], each, f"{key}{dot}{name}")
+    elif kind is list:
+        for index, each in enumerate(value):
+            yield from _mismatches(each, *inner, f"{key}[{index}]")
+    elif kind is dict:
+        for name, each in value.items():
+            yield from _mismatches(each, inner[1], f"{key}{dot}{name}")
+
+
+def _contradictions(record: dict) -> Iterator[str]:
+    """Where a record contradicts its device type: a CPU's must not pass for a GPU's."""
     kind = record["device_type"]
-    if kind not in CLOCKS:
-        raise ValueError(f"device_type must be one of {', '.join(CLOCKS)}, got {kind!r}")
-    found = record["versions"]
-    if kind == "cuda":
-        _need("versions of a record of a GPU", found, ("cuda",))
-    if "sections" in record:
-        _need(f"the record of device_type {kind!r}", record, IDENTITY[kind])
-        if kind == "cuda":
-            _need("versions of a record of a GPU", found, ("driver",))
-    gpu = [name for name in ("cuda", "driver") if name in found]
-    gpu += [name for name in ("capability",) if name in record]
+    present = record.keys() | {f"versions.{name}" for name in record["versions"]}
+    needed = ("versions.python", "versions.torch", *(["versions.cuda"] if kind == "cuda" else []))
+    for name in needed + (IDENTITY[kind] if "sections" in record else ()):
+        if name not in present:
+            yield f"{name} is missing in a record of device_type {kind!r}"
+    gpu = sorted(present & {"versions.cuda", "versions.driver", "capability"})
     if kind == "cpu" and gpu:
-        raise ValueError(f"device_type is 'cpu', but the record has a GPU's {', '.join(gpu)}")
+        yield f"device_type is 'cpu', but the record has a GPU's {', '.join(gpu)}"
     if record.get("clock", CLOCKS[kind]) != CLOCKS[kind]:
-        raise ValueError(
-            f"device_type is {kind!r}, but the clock was {record['clock']!r}: times on it are "
-            f"taken by {CLOCKS[kind]!r}"
+        yield (
+            f"device_type is {kind!r}, but the clock was {record['clock']!r}: its times are taken "
+            f"with {CLOCKS[kind]!r}"
         )
 
 
-def decoding_problems(record: dict) -> list[str]:
-    """What a record of ``benchmarks/kv_cache.py`` lacks; an empty list if nothing.
-
-    Args:
-        record: as the script wrote it, whole or not.
-
-    Returns:
-        One sentence for each part that is missing, failed or was left out. What cannot be had
-        where it ran (``not_here``) is no problem.
-    """
-    problems = []
-    try:
-        check_decoding(record)
-    except ValueError as problem:
-        problems.append(str(problem))
-    for name in SECTIONS:
-        section = record.get("sections", {}).get(name, {"status": "missing"})
-        if section["status"] != "done":
-            problems.append(f"{name}: {section['status']}, {section.get('error', 'no reason')}")
-        problems += [f"{name}: left out: {point}" for point in section.get("left_out", ())]
-        problems += [f"{name}: {error}" for error in section.get("errors", ())]
-    return problems
+def _bad_numbers(record: dict) -> Iterator[str]:
+    for name in ("bandwidth", "throughput"):
+        if not record[name] > 0:
+            yield f"{name} must be positive, got {record[name]}"
+    if not record["runs"]:
+        yield "there are no runs: runs=[]"
+    for index, run in enumerate(record["runs"]):
+        try:
+            crossover(run["lengths"], run["uncached"], run["cached"])
+        except ValueError as problem:
+            yield f"runs[{index}]: {problem}"
 
 
 def decoding_summary(record: dict) -> list[str]:
-    """What a record of ``benchmarks/kv_cache.py`` found, in lines of 80 characters or less.
+    """What a record of ``benchmarks/kv_cache.py`` shows, in lines of 80 characters or less.
 
     Args:
-        record: as the script wrote it, whole or not; sections that are missing are left out.
+        record: as the script wrote it, complete or not; missing sections are left out.
 
     Returns:
-        The lines; one that was broken goes on with two spaces. Time grows like length to the
+        The lines; a continuation is indented by two spaces. Time grows like length to the
         exponent, which is taken over the longer half of the lengths.
     """
     return [
@@ -238,7 +329,7 @@ def _summary(record: dict) -> Iterator[str]:
                 f"{entry['model']['name']}, t = {entry['length']}, of the bandwidth: "
                 + ", ".join(f"{way} {share:.0%}" for way, share in shares.items())
             )
-    if best := _best_shares(sections):
+    if best := best_shares(sections):
         share, way = best.get("large", max(best.values()))
         verdict = "reached" if share >= AIM else "missed"
         yield f"best step of the largest: {share:.0%} ({way}); the aim of {AIM:.0%} is {verdict}"
@@ -248,12 +339,12 @@ def _summary(record: dict) -> Iterator[str]:
                 f"{entry['phase']}, {entry['dtype']}, {entry['n_kv_heads']} key heads, "
                 f"{entry['batch_size']} texts: {entry['share_of_roof']:.0%} of the roof"
             )
-    for found in sections.get("memory", {}).get("longest", ()):
-        if found["by_formula"] is not None:
+    for longest in sections.get("memory", {}).get("longest", ()):
+        if longest["by_formula"] is not None:
             yield (
-                f"{found['n_layers']} layers, {found['n_kv_heads']} key heads: "
-                f"{found['by_formula']:,} tokens fit by the formula, "
-                f"{found['by_allocation']:,} by trying"
+                f"{longest['n_layers']} layers, {longest['n_kv_heads']} key heads: "
+                f"{longest['by_formula']:,} tokens fit by the formula, "
+                f"{longest['by_allocation']:,} by trying"
             )
     exercise = sections.get("exercise", {})
     if "furthest_ratio" in exercise:
@@ -271,8 +362,8 @@ def _steps(sections: Mapping) -> list[dict]:
     return [e for name in ("steps", "compiled", "tuned") for e in _entries(sections, name)]
 
 
-def _best_shares(sections: Mapping) -> dict[str, tuple[float, str]]:
-    """By model, the largest share of the bandwidth that a step reached, and by which way."""
+def best_shares(sections: Mapping[str, Section]) -> dict[str, tuple[float, str]]:
+    """By model, the largest share of the bandwidth that a step reached, and the way it was run."""
     best: dict[str, tuple[float, str]] = {}
     for entry in _steps(sections):
         name = entry["model"]["name"]
@@ -283,41 +374,3 @@ def _best_shares(sections: Mapping) -> dict[str, tuple[float, str]]:
 
 def _entries(sections: Mapping, name: str) -> list[dict]:
     return sections.get(name, {}).get("entries", [])
-
-
-def decoding_table(record: dict) -> list[str]:
-    """A markdown table of a record: for each model the cache's gain and the best step's share.
-
-    Args:
-        record: as :func:`check_decoding` accepts it.
-
-    Returns:
-        The table's lines, for each run the median milliseconds at its longest length, and
-        :func:`lib.crossover.crossover`.
-
-    Raises:
-        ValueError: if the times of a run do not fit its lengths.
-    """
-    rows = [
-        "| model | tokens | ms without | ms with | the cache pays from | best step, of the "
-        "bandwidth limit |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    shares = _best_shares(record.get("sections", {}))
-    for run in record["runs"]:
-        name = run["model"].get("name", "model")
-        above, below = (1e3 * statistics.median(run[way][-1]) for way in ("uncached", "cached"))
-        first = crossover(run["lengths"], run["uncached"], run["cached"])
-        share = f"{shares[name][0]:.0%}" if name in shares else "not measured"
-        rows.append(
-            f"| {name} | {run['lengths'][-1]:,} | {above:.2f} | {below:.2f} | "
-            + ("nowhere measured" if first is None else f"t = {first:,}")
-            + f" | {share} |"
-        )
-    return rows
-
-
-def _need(what: str, found: Mapping, names: tuple[str, ...]) -> None:
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise ValueError(f"{what} lacks {', '.join(missing)}; it has {', '.join(found)}")

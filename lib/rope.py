@@ -1,6 +1,6 @@
 r"""Rotary position embedding, RoPE (chapter 05).
 
-Each pair of components of a query at position m, or of a key at position n, is turned by an
+Each pair of components of a query at position m, or of a key at position n, is rotated by an
 angle that grows with the position. A dot product then depends on n − m alone
 (``eq-rope-relative``):
 
@@ -15,8 +15,8 @@ angle that grows with the position. A dot product then depends on n − m alone
 
 Conventions:
 
-- Vectors are columns, and positive positions turn counter-clockwise. A row, as a tensor holds it,
-  is turned by the transpose: :math:`q_m R_m^\top`. The shift matrix of
+- Vectors are columns, and positive positions rotate counter-clockwise. A row, as a tensor holds it,
+  is rotated by the transpose: :math:`q_m R_m^\top`. The shift matrix of
   :mod:`lib.sinusoidal` is the transpose.
 - Frequencies :math:`\theta_i = \text{base}^{-2i/\text{dim}}` are those of chapter 03, in
   float64: an angle is position × frequency, and an error of the frequency grows with the
@@ -55,7 +55,7 @@ __all__ = [
     "rope_frequencies",
     "rope_matrix",
     "rope_tables",
-    "turn_halves",
+    "rotate_halves",
 ]
 
 
@@ -96,7 +96,7 @@ class DynamicNTKScaling(RopeScaling):
     """NTK-aware with a base that depends on how long the text is (arXiv:2309.00071, section 3.3).
 
     ``length`` is stated here, and so frozen for a model's lifetime. Letting it grow while
-    decoding would turn each new key with other frequencies than the keys in the cache.
+    decoding would rotate each new key by other frequencies than the keys in the cache.
 
     Attributes:
         original_max_len: the training length; at ``length`` up to it nothing changes.
@@ -123,8 +123,8 @@ class YarnScaling(RopeScaling):
 
     Attributes:
         original_max_len: the training length.
-        beta_fast: pairs that turn at least this often within it are left as they are.
-        beta_slow: pairs that turn at most this often within it are interpolated in full.
+        beta_fast: pairs that rotate at least this often within it are left as they are.
+        beta_slow: pairs that rotate at most this often within it are interpolated in full.
         truncate: round the ramp's ends outwards to whole pairs, as the official code does.
     """
 
@@ -156,7 +156,7 @@ def rope_frequencies(
     scaling: RopeScaling | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""Give how far each pair turns per position, fastest pair first (``eq-rope-frequencies``).
+    r"""Return the angle of each pair per position, fastest pair first (``eq-rope-frequencies``).
 
     Args:
         dim: number of components that are rotated, even.
@@ -179,7 +179,7 @@ def rope_frequencies(
     if isinstance(scaling, YarnScaling):
         low, high = _yarn_range(dim, base, scaling)
         pair = torch.arange(dim // 2, dtype=torch.float64, device=device)
-        interpolated = ((pair - low) / (high - low)).clamp(0.0, 1.0)  # 0: as it was, 1: in full
+        interpolated = ((pair - low) / (high - low)).clamp(0.0, 1.0)  # 0: unchanged
         return frequencies * (1.0 - interpolated + interpolated / scaling.factor)
     if scaling is not None:
         raise ValueError(
@@ -195,7 +195,7 @@ def rope_tables(
     attention_factor: float = 1.0,
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    r"""Give the cosines and sines of all angles, once for all layers.
+    r"""Return the cosines and sines of all angles, once for all layers.
 
     Args:
         positions: ``(...)``, integers.
@@ -216,7 +216,7 @@ def rope_tables(
 
 
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleaved") -> Tensor:
-    r"""Turn each pair of components of queries or keys (``eq-rope-matrix``, without the matrix).
+    r"""Rotate each pair of components of queries or keys (``eq-rope-matrix``, without the matrix).
 
     Args:
         x: ``(..., length, dim)``, queries or keys.
@@ -225,7 +225,7 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
         layout: ``"interleaved"`` pairs (0, 1), (2, 3), …; ``"half"`` pairs (i, i + dim/2).
 
     Returns:
-        Shape and dtype of ``x``; worked out in float32 or wider.
+        Shape and dtype of ``x``; computed in float32 or wider.
 
     Raises:
         ValueError: if ``x`` is not floating point, the layout is unknown, or the tables do not
@@ -239,7 +239,7 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
         tensor([[-5.,  3.]])
     """
     if not x.is_floating_point():
-        raise ValueError(f"x must be floating point, got {x.dtype}: a turn would be cut to it")
+        raise ValueError(f"x must be floating point, got {x.dtype}: a rotation gives no integers")
     check_layout(layout)
     dim, table = x.shape[-1], cos.shape
     fits = table == sin.shape and 2 * table[-1] == dim and broadcasts_to(table[:-1], x.shape[:-1])
@@ -252,14 +252,14 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, *, layout: str = "interleave
     wide = torch.promote_types(x.dtype, torch.float32)
     if not x.dtype == cos.dtype == sin.dtype == wide:
         return apply_rope(x.to(wide), cos.to(wide), sin.to(wide), layout=layout).to(x.dtype)
-    if layout == "interleaved":  # a pair is a complex number, and a turn a product
+    if layout == "interleaved":  # a pair is a complex number, and a rotation a product
         pairs = torch.complex(x[..., 0::2], x[..., 1::2]) * torch.complex(cos, sin)
         return torch.view_as_real(pairs).flatten(-2)
-    return turn_halves(x, *half_tables(cos, sin))
+    return rotate_halves(x, *half_tables(cos, sin))
 
 
 def half_tables(cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
-    """Widen tables to all components in half layout, for :func:`turn_halves`.
+    """Widen tables to all components in half layout, for :func:`rotate_halves`.
 
     Args:
         cos: ``(..., dim / 2)``, from :func:`rope_tables`.
@@ -271,10 +271,10 @@ def half_tables(cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
 
 
-def turn_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn as :func:`apply_rope` in half layout, by tables that were widened once for all layers.
+def rotate_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate as :func:`apply_rope` in half layout, by tables that were widened once for all layers.
 
-    Beside x stands x with its halves swapped, so that one product takes all components:
+    One product over all components each, of x and of x with its halves swapped:
     ``(first cos - second sin, second cos + first sin)``. Nothing is checked.
 
     Args:
@@ -296,7 +296,7 @@ def rope_matrix(
     layout: str = "interleaved",
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    r"""Write :math:`R_m` out as a matrix, to look at and to prove things with (``eq-rope-matrix``).
+    r"""Write :math:`R_m` out as a matrix, to look at and for proofs (``eq-rope-matrix``).
 
     Args:
         position: m; a number, or a tensor ``(...)`` for many matrices.
@@ -323,7 +323,7 @@ def rope_matrix(
 
 
 def layout_permutation(dim: int, *, device: torch.device | str | None = None) -> Tensor:
-    r"""Give the permutation between the two layouts (``eq-rope-layout``, chapter 05).
+    r"""Return the permutation between the two layouts (``eq-rope-layout``, chapter 05).
 
     With :math:`(Px)_i = x_{p_i}`,
 
@@ -365,11 +365,11 @@ def _ntk_base(dim: int, base: float, scaling: NTKScaling | DynamicNTKScaling) ->
 def _yarn_range(dim: int, base: float, scaling: YarnScaling) -> tuple[float, float]:
     """The pairs, as real numbers, between which YaRN's ramp climbs from 0 to 1."""
 
-    def pair_that_turns(times: float) -> float:
+    def pair_that_rotates(times: float) -> float:
         wavelength = scaling.original_max_len / times
         return dim * math.log(wavelength / (2.0 * math.pi)) / (2.0 * math.log(base))
 
-    low, high = pair_that_turns(scaling.beta_fast), pair_that_turns(scaling.beta_slow)
+    low, high = pair_that_rotates(scaling.beta_fast), pair_that_rotates(scaling.beta_slow)
     if scaling.truncate:
         low, high = math.floor(low), math.ceil(high)
     # dim − 1, not dim/2 − 1, is what the official code has. 0.001 keeps the ramp's slope finite.
@@ -384,14 +384,14 @@ def check_layout(layout: str) -> None:
 
 
 class RotaryPosition(Position):
-    """RoPE: queries and keys turned by their positions (``eq-rope-matrix``, chapter 05).
+    """RoPE: queries and keys rotated by their positions (``eq-rope-matrix``, chapter 05).
 
     Args:
         head_dim: width of a head.
         base: as in :func:`rope_frequencies`.
         layout: ``"interleaved"`` or ``"half"``.
-        rotary_dim: how many components of a head, from the first on, are turned; all if not
-            given.
+        rotary_dim: how many components of a head, from the first on, are rotated; all if
+            not given.
         scaling: one of the :class:`RopeScaling` classes.
 
     Raises:
@@ -416,7 +416,7 @@ class RotaryPosition(Position):
         rope_frequencies(self.rotary_dim, base=base, scaling=scaling)  # raises here
 
     def prepare(self, q_positions: Tensor, k_positions: Tensor) -> tuple[Tensor, Tensor]:
-        # Made anew each time: a buffer of frequencies would turn bfloat16 with the model.
+        # Computed each time: a buffer of frequencies would become bfloat16 with the model.
         frequencies = rope_frequencies(
             self.rotary_dim, base=self.base, scaling=self.scaling, device=q_positions.device
         )
@@ -433,13 +433,13 @@ class RotaryPosition(Position):
                 f"{tuple(q.shape)}"
             )
         if q.shape[-2] == 1:  # of one token, a second call costs more than a copy
-            turned = self._turn(torch.cat((q, k), dim=1), *prepared)
-            return turned.split_with_sizes((q.shape[1], k.shape[1]), dim=1)
-        return self._turn(q, *prepared), self._turn(k, *prepared)
+            rotated = self._rotate(torch.cat((q, k), dim=1), *prepared)
+            return rotated.split_with_sizes((q.shape[1], k.shape[1]), dim=1)
+        return self._rotate(q, *prepared), self._rotate(k, *prepared)
 
-    def _turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        turn = turn_halves if self.layout == "half" else apply_rope
+    def _rotate(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        rotate = rotate_halves if self.layout == "half" else apply_rope
         if self.rotary_dim == x.shape[-1]:
-            return turn(x, cos, sin)
-        turned, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
-        return torch.cat((turn(turned, cos, sin), rest), dim=-1)
+            return rotate(x, cos, sin)
+        rotated, rest = x[..., : self.rotary_dim], x[..., self.rotary_dim :]
+        return torch.cat((rotate(rotated, cos, sin), rest), dim=-1)

@@ -8,14 +8,14 @@ __all__ = ["broadcasts_to", "check_head_dim", "check_sizes"]
 
 
 def broadcasts_to(shape: Sequence[int], target: Sequence[int]) -> bool:
-    """Say whether a tensor of ``shape`` can be expanded to ``target``.
+    """Whether a tensor of ``shape`` can be expanded to ``target``.
 
-    In plain Python, because it is asked several times per layer and decoded token:
+    In plain Python, because it is called several times per layer and decoded token:
     :func:`torch.broadcast_shapes` takes longer than a small attention.
 
     Args:
-        shape: of the tensor that is given.
-        target: of the tensor that is wanted; it may have more dimensions, in front.
+        shape: the tensor's shape.
+        target: the shape to expand to; it may have more dimensions, in front.
 
     Example:
         >>> broadcasts_to((3, 1), (2, 3, 4)), broadcasts_to((2, 1), (2, 3, 4))
@@ -24,8 +24,8 @@ def broadcasts_to(shape: Sequence[int], target: Sequence[int]) -> bool:
     missing = len(target) - len(shape)
     if missing < 0:
         return False
-    for given, wanted in zip(shape, target[missing:], strict=True):
-        if given != wanted and given != 1:
+    for size, target_size in zip(shape, target[missing:], strict=True):
+        if size != target_size and size != 1:
             return False
     return True
 

@@ -1,13 +1,12 @@
 r"""Relative position representations of Shaw et al. (chapter 04).
 
-A key that stands n − m tokens after the query brings a learned vector with it, which is compared
-with the query (``eq-shaw``); a second table does the same for the values (``eq-shaw-values``).
+A key n − m tokens after the query has a learned vector for that offset, which is compared with the
+query (``eq-shaw``); a second table does the same for the values (``eq-shaw-values``).
 Offsets beyond ± ``max_distance`` share the vector of the last one.
 
 Conventions:
 
-- ``relative_position`` is **key minus query**, n − m: negative for a key that stands before the
-  query.
+- ``relative_position`` is **key minus query**, n − m: negative for a key before the query.
 - ``shaw_scores`` returns the full score, ready for the softmax; ``shaw_bias`` returns its
   position-dependent part, scaled, ready to be added to the scaled q · k.
 
@@ -28,7 +27,7 @@ __all__ = ["ShawPosition", "shaw_bias", "shaw_scores", "shaw_values"]
 
 
 def shaw_bias(q: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor:
-    r"""Give Shaw's term on the scores (the part of ``eq-shaw`` that knows positions).
+    r"""Return Shaw's term on the scores (the part of ``eq-shaw`` that depends on position).
 
     .. math:: \frac{q_m \cdot a^K_{\operatorname{clip}(n - m)}}{\sqrt{d_k}}
 
@@ -50,7 +49,7 @@ def shaw_bias(q: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor
 
 
 def shaw_scores(q: Tensor, k: Tensor, key_table: Tensor, relative_position: Tensor) -> Tensor:
-    r"""Give Shaw's scores (``eq-shaw``, chapter 04).
+    r"""Return Shaw's scores (``eq-shaw``, chapter 04).
 
     .. math::
 

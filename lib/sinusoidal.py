@@ -18,7 +18,7 @@ Conventions:
   In this order, (sin, cos), a block of M is the **transpose** of the rotation by
   :math:`\omega_i \Delta` that RoPE uses (:mod:`lib.rope`): the point (sin, cos) runs clockwise as
   pos grows.
-- Phases are worked out in float64, and only sine and cosine are rounded to ``dtype``. At
+- Phases are computed in float64, and only sine and cosine are rounded to ``dtype``. At
   position 1,000,000 a float32 phase would be wrong by up to 0.05 radians, a bfloat16 one by
   hundreds of turns.
 
@@ -44,7 +44,7 @@ __all__ = [
 def angular_frequencies(
     dim: int, *, base: float = 10000.0, device: torch.device | str | None = None
 ) -> Tensor:
-    r"""Give :math:`\omega_i = \text{base}^{-2i/\text{dim}}`, fastest pair first.
+    r"""Return :math:`\omega_i = \text{base}^{-2i/\text{dim}}`, fastest pair first.
 
     Args:
         dim: width of the encoding, even.
@@ -68,7 +68,7 @@ def angular_frequencies(
 def wavelengths(
     dim: int, *, base: float = 10000.0, device: torch.device | str | None = None
 ) -> Tensor:
-    r"""Give each pair's wavelength :math:`2\pi\,\text{base}^{2i/\text{dim}}` (``eq-wavelength``).
+    r"""Return each pair's wavelength :math:`2\pi\,\text{base}^{2i/\text{dim}}` (``eq-wavelength``).
 
     The longest is :math:`2\pi\,\text{base}^{(\text{dim}-2)/\text{dim}}`, short of
     :math:`2\pi\,\text{base}`.
@@ -127,7 +127,7 @@ def shift_matrix(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    r"""Give the matrix that moves every encoding on by ``offset`` (``eq-shift``, chapter 03).
+    r"""Return the matrix that moves every encoding on by ``offset`` (``eq-shift``, chapter 03).
 
     .. math::
 

@@ -1,16 +1,29 @@
-r"""What an encoder and a decoder share: embeddings, blocks, and checks at the door (chapter 09).
+r"""What an encoder and a decoder share: embeddings, blocks, and checks of the input (chapter 09).
 
-What enters a model is checked here, once, and never in a layer. Nothing waits for a GPU to do so,
-unless positions are given or may exceed what the scheme can do.
+A model's input is checked here, once, and never in a layer. The checks do not wait for a GPU
+unless positions are given or may exceed the scheme's limit.
 """
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from lib.block import NORMS, Block, choose, unchanged
+from lib.attention import LayerState
+from lib.block import NORMS, Block, LayerWeights, choose, unchanged
+from lib.kv_cache import KVCache
 from lib.position import NoPosition, Position, check_positions
+from lib.shapes import check_sizes
 
-__all__ = ["Stack"]
+__all__ = ["AttentionWeights", "Stack"]
+
+
+class AttentionWeights(NamedTuple):
+    """Weights of every layer, each ``(batch, heads, q_len, k_len)``; no layers, no weights."""
+
+    self_attention: list[Tensor]
+    cross_attention: list[Tensor]
 
 
 class Stack(nn.Module):
@@ -57,11 +70,7 @@ class Stack(nn.Module):
         **block,
     ) -> None:
         super().__init__()
-        if min(vocab_size, d_model, n_layers, n_heads) < 1:
-            raise ValueError(
-                f"every size must be at least 1, got vocab_size={vocab_size}, d_model={d_model}, "
-                f"n_layers={n_layers}, n_heads={n_heads}"
-            )
+        check_sizes(vocab_size=vocab_size, d_model=d_model, n_layers=n_layers, n_heads=n_heads)
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.embedding_scale = d_model**0.5 if embedding_scale is None else embedding_scale
         self.type_embedding = nn.Embedding(n_token_types, d_model) if n_token_types else None
@@ -102,6 +111,48 @@ class Stack(nn.Module):
             x = self.embedding_norm(x)
         return self.dropout(x)
 
+    def _layers(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        k_positions: Tensor,
+        *,
+        types: Tensor | None = None,
+        mask: Tensor | None = None,
+        caches: Sequence[KVCache] | None = None,
+        context: Tensor | None = None,
+        context_keys_values: Sequence[tuple[Tensor, Tensor]] | None = None,
+        context_mask: Tensor | None = None,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, AttentionWeights]:
+        """Embed the tokens and pass them through all blocks; caches and contexts are per layer."""
+        none = [None] * len(self.blocks)
+        if context_mask is not None:
+            context_mask = context_mask[:, None, None, :]  # (batch, 1, 1, context_len)
+        x = self._embed(tokens, positions, types)  # (batch, length, d_model)
+        prepared = self.position.prepare(positions, k_positions)
+        weights: list[LayerWeights] = []
+        for block, cache, keys_values in zip(
+            self.blocks, caches or none, context_keys_values or none, strict=True
+        ):
+            result = block(
+                x,
+                mask=mask,
+                state=LayerState(self.position, prepared, cache),
+                context=context,
+                context_keys_values=keys_values,
+                context_mask=context_mask,
+                return_weights=return_weights,
+            )
+            x, *layer = result if return_weights else (result,)  # (batch, length, d_model)
+            weights += layer
+        if self.final_norm is not None:
+            x = self.final_norm(x)
+        if not return_weights:
+            return x
+        crossing = [w.cross_attention for w in weights if w.cross_attention is not None]
+        return x, AttentionWeights([w.self_attention for w in weights], crossing)
+
     def _check(
         self,
         tokens: Tensor,
@@ -109,7 +160,7 @@ class Stack(nn.Module):
         mask: Tensor | None,
         types: Tensor | None = None,
     ) -> None:
-        """Check what enters, once."""
+        """Check the input, once."""
         device = self.embedding.weight.device
         check_ids("tokens", tokens, self.embedding.num_embeddings, device)
         if types is not None:
@@ -161,7 +212,7 @@ def check_ids(name: str, ids: Tensor, size: int, device: torch.device) -> None:
     if device.type == "cpu":  # a GPU would have to be waited for; there the kernel itself stops
         low, high = (int(bound) for bound in torch.aminmax(ids))
         if low < 0 or high >= size:
-            raise ValueError(f"{name} go from {low} to {high}, the model knows 0 to {size - 1}")
+            raise ValueError(f"{name} go from {low} to {high}, the model has 0 to {size - 1}")
 
 
 def check_mask(name: str, mask: Tensor, shape: torch.Size, device: torch.device) -> None:

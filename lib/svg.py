@@ -1,8 +1,8 @@
 r"""Lines, bars, arrows and cells as SVG elements: what the frames of a slider figure are made of.
 
-An :class:`Axes` knows where a data value lies in the picture. Its methods take data and return
+An :class:`Axes` maps data values to places in the picture. Its methods take data and return
 :class:`Element` objects: plain data, compared and written by :mod:`lib.interactive`. Each mark
-names a style class; the colours and dashes behind the classes are in the style sheet there.
+names a style class; the colours and dashes of the classes are in ``lib/interactive.css``.
 
 Units: marks take data units of their axes; boxes, widths and sizes are SVG units. A figure is 480
 of them wide as a rule, and text is 15 high, which is about 11 pixels on a phone.
@@ -55,7 +55,7 @@ class Axes:
 
     Args:
         x: data values at the left and at the right edge.
-        y: data values at the bottom and at the top edge (a matrix wants the larger one first).
+        y: data values at the bottom and at the top edge (for a matrix, the larger one first).
         x_label: what is along the axis, with its unit; ``y_label`` likewise.
         x_ticks: values to mark, or a mapping of values to words; ``y_ticks`` likewise.
         box: left, top, width, height in SVG units, labels included.
@@ -65,7 +65,7 @@ class Axes:
         inner: left, top, width, height of the rectangle itself in SVG units, without the labels.
 
     Raises:
-        ValueError: if a range is empty, or a box too small for its labels. Of the marks: if a
+        ValueError: if a range is empty, or a box too small for its labels. From the marks: if a
             place lies outside the axes or is NaN, ``xs`` and ``ys`` differ in number, or the
             series is neither ``None`` nor 0 to 3.
     """
@@ -142,13 +142,13 @@ class Axes:
 
         Positive values are blue, negative ones orange, and the deeper the nearer to ``limit``:
         pass the largest absolute value of all frames, so that frames can be compared. A number
-        that is not finite leaves its cell empty and says −∞, or nothing for a NaN.
+        that is not finite leaves its cell empty, with the text −∞, or no text for a NaN.
 
         Args:
             matrix: tensor, array or lists, ``(rows, columns)``. The axes reach half a unit
                 beyond the first and the last cell: ``x=(-0.5, columns - 0.5)``.
             limit: the absolute value with the deepest colour.
-            value_format: how a cell's number is written; ``None`` writes none.
+            value_format: how a cell's number is written; ``None`` leaves it out.
 
         Returns:
             A list of elements, for each cell a rectangle and then its number.
@@ -175,8 +175,8 @@ class Axes:
             style = {"class": f"cell s{int(value < 0)}", "fill-opacity": depth}
             drawn.append(Element("rect", {**place, **size, **style}))
             if value_format is not None:
-                said = "" if math.isnan(value) else value_format.format(value)
-                number = minus(said.replace("inf", "∞"))
+                number = "" if math.isnan(value) else value_format.format(value)
+                number = minus(number.replace("inf", "∞"))
                 drawn.append(_words((left + right) / 2, (a + b) / 2 + 5, number))
         return drawn
 

@@ -1,12 +1,12 @@
 r"""T5's relative position bias: one learned number per bucket of distances (chapter 04).
 
-Near distances have a bucket each, far ones share buckets whose width grows with the logarithm of
-the distance (``eq-t5-bucket``). The scores are not scaled (``eq-t5``).
+Near distances have a bucket each; far ones share buckets of equal width in the logarithm of the
+distance (``eq-t5-bucket``). The scores are not scaled (``eq-t5``).
 
 Conventions:
 
-- ``relative_position`` is **key minus query**, n − m, as in T5's code: negative for a key that
-  stands before the query.
+- ``relative_position`` is **key minus query**, n − m, as in T5's code: negative for a key
+  before the query.
 
 Source: Raffel et al., *Exploring the Limits of Transfer Learning with a Unified Text-to-Text
 Transformer*, 2020, arXiv:1910.10683, section 2.1, and its code.
@@ -40,8 +40,8 @@ def relative_position_bucket(
 
     but at most N − 1: the last bucket takes everything farther. ``bidirectional`` gives each
     direction half of the buckets, keys after the query the upper half; otherwise keys after the
-    query share bucket 0 with the query's own position. The boundaries are found in whole numbers,
-    so that rounding of logarithms cannot move a distance to the next bucket.
+    query share bucket 0 with the query's own position. The boundaries are computed in
+    integers, so that rounding of logarithms cannot move a distance to the next bucket.
 
     Raffel et al., 2020, arXiv:1910.10683, section 2.1, and its code.
 

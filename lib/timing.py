@@ -24,7 +24,7 @@ __all__ = ["Timing", "matmul_throughput", "memory_bandwidth", "one_thread", "tim
 
 @dataclass(frozen=True)
 class Timing:
-    """How long a call took, again and again.
+    """The times of repeated calls.
 
     Attributes:
         samples: seconds of each call, in order.
@@ -44,14 +44,6 @@ class Timing:
         """Seconds of the shortest call, what the machine can do when nothing disturbs it."""
         return min(self.samples)
 
-    @property
-    def spread(self) -> tuple[float, float]:
-        """First and third quartile in seconds, half of the calls lay between."""
-        if len(self.samples) == 1:
-            return (self.samples[0], self.samples[0])
-        low, _, high = statistics.quantiles(self.samples, n=4, method="inclusive")
-        return (low, high)
-
 
 def one_thread() -> None:
     """Let PyTorch compute on one CPU thread, unless ``OMP_NUM_THREADS`` is set.
@@ -65,11 +57,7 @@ def one_thread() -> None:
 
 
 def time_call(
-    fn: Callable[[], object],
-    *,
-    device: torch.device | str,
-    warmup: int = 3,
-    repeats: int = 20,
+    fn: Callable[[], object], *, device: torch.device | str, warmup: int = 3, repeats: int = 20
 ) -> Timing:
     """Call ``fn`` again and again and time each call.
 

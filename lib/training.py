@@ -4,7 +4,7 @@ Conventions:
 
 - Targets are the inputs one step later; a mask says which targets count, ``True`` = counts.
 - Steps are counted from 1: at step 1 the rate is already above 0.
-- Whatever draws takes a generator, so that a run can be repeated.
+- Random functions take a generator, so that a run can be repeated.
 
 Sources: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 5.3;
 Loshchilov and Hutter, *SGDR*, 2017, arXiv:1608.03983 (the cosine).
@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from lib.shapes import check_sizes
 
 __all__ = [
     "inverse_sqrt_rate",
@@ -30,8 +32,8 @@ __all__ = [
 def teacher_forcing(tokens: Tensor) -> tuple[Tensor, Tensor]:
     """Split sequences into what the model reads and what it is to predict.
 
-    Position m reads token m and predicts token m + 1: the earlier answers are shown, never the
-    one that is asked for (``prp-seen-tokens``). Under a causal mask one pass then gives the losses
+    Position m reads token m and predicts token m + 1: the earlier targets are visible, never the
+    one to predict (``prp-seen-tokens``). Under a causal mask one pass then gives the losses
     of all targets (``thm-teacher-forcing``, chapter 09).
 
     Args:
@@ -64,7 +66,7 @@ def sequence_loss(logits: Tensor, targets: Tensor, *, mask: Tensor | None = None
         \log \operatorname{softmax}(\text{logits}_{b,m})_{\text{target}_{b,m}}
 
     with :math:`\mathcal M` the pairs of a row b and a position m that count. Averaging over tokens,
-    not over rows, gives each token the same say whatever the length of its row.
+    not over rows, gives each token the same weight whatever the length of its row.
 
     Args:
         logits: ``(batch, length, vocab_size)``.
@@ -115,10 +117,7 @@ def inverse_sqrt_rate(step: int, *, d_model: int, warmup: int) -> float:
     Raises:
         ValueError: if a number is below 1.
     """
-    if min(step, d_model, warmup) < 1:
-        raise ValueError(
-            f"step, d_model and warmup must be at least 1, got {step}, {d_model}, {warmup}"
-        )
+    check_sizes(step=step, d_model=d_model, warmup=warmup)
     return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
@@ -164,10 +163,10 @@ def warmup_cosine(step: int, *, warmup: int, total: int, floor: float = 0.0) -> 
 def shuffled_batches(
     n_items: int, batch_size: int, *, generator: torch.Generator
 ) -> Iterator[Tensor]:
-    """Deal out indices for ever, every item once per round, each round in a new order.
+    """Yield batches of indices without end: every item once per epoch, each epoch in a new order.
 
     Args:
-        n_items: number of items; the last few of a round that fill no batch are left out.
+        n_items: number of items; the last few of an epoch that fill no batch are left out.
         batch_size: items per batch.
         generator: decides the order.
 

@@ -8,7 +8,7 @@ class                            what it is
 :class:`Encoder`                 tokens → vectors, every token sees every other (BERT)
 :class:`Decoder`                 tokens → vectors, no token sees a later one
 :class:`LanguageModel`           a decoder that predicts the next token (GPT, Llama)
-:class:`Seq2Seq`                 an encoder, and a language model that looks at it (T5)
+:class:`Seq2Seq`                 an encoder, and a language model that attends to it (T5)
 ===============================  ============================================================
 
 Conventions:
@@ -25,11 +25,11 @@ Source: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, sec
 import torch
 from torch import Tensor, nn
 
-from lib.block import AttentionWeights, Block, FeedForward
+from lib.block import Block, FeedForward
 from lib.kv_cache import DecodeState, KVCache
 from lib.masks import causal_mask
 from lib.position import Position
-from lib.stack import Stack, check_mask, count_positions
+from lib.stack import AttentionWeights, Stack, check_mask, count_positions
 
 __all__ = [
     "AttentionWeights",
@@ -75,7 +75,7 @@ class Encoder(Stack):
 
         Returns:
             ``(batch, length, d_model)``; with ``return_weights`` the pair with
-            :class:`lib.block.AttentionWeights`.
+            :class:`lib.stack.AttentionWeights`.
 
         Raises:
             ValueError: if a shape, dtype, device or value does not fit.
@@ -84,17 +84,15 @@ class Encoder(Stack):
         if positions is None:
             positions = count_positions(tokens, mask)  # (batch or 1, length)
             self._check_reach(positions, tokens.shape[1] - 1)
-        weights = AttentionWeights([], []) if return_weights else None
         seen = None if mask is None else mask[:, None, None, :]  # (batch, 1, 1, length)
-        x = self._embed(tokens, positions, token_types)  # (batch, length, d_model)
-        prepared = self.position.prepare(positions, positions)
-        for block in self.blocks:
-            x = block(
-                x, mask=seen, position=self.position, prepared=prepared, weights=weights
-            )  # (batch, length, d_model)
-        if self.final_norm is not None:
-            x = self.final_norm(x)
-        return (x, weights) if return_weights else x
+        return self._layers(
+            tokens,
+            positions,
+            positions,
+            types=token_types,
+            mask=seen,
+            return_weights=return_weights,
+        )
 
 
 class Decoder(Stack):
@@ -105,7 +103,7 @@ class Decoder(Stack):
         d_model: likewise.
         n_layers: likewise.
         n_heads: likewise.
-        cross_attention: look at a context as well, such as an encoder's output.
+        cross_attention: attend to a context as well, such as an encoder's output.
         **options: as in :class:`Encoder`, ``position`` among them.
     """
 
@@ -125,15 +123,15 @@ class Decoder(Stack):
         Args:
             tokens: integers ``(batch, length)``; with a state the new ones only.
             positions: ``(batch or 1, length)``.
-            mask: ``(batch, length)``, ``True`` = a real token; padding may stand anywhere.
-            context: ``(batch, context_len, d_model)``, what cross-attention looks at.
+            mask: ``(batch, length)``, ``True`` = a real token; padding may be anywhere.
+            context: ``(batch, context_len, d_model)``, what cross-attention attends to.
             context_mask: ``(batch, context_len)``, ``True`` = a real token.
-            state: from :meth:`decode_state`; brought up to date. It holds the context itself.
+            state: from :meth:`decode_state`, updated in place. It holds the context.
             return_weights: also return the attention weights.
 
         Returns:
             ``(batch, length, d_model)``; with ``return_weights`` the pair with
-            :class:`lib.block.AttentionWeights`.
+            :class:`lib.stack.AttentionWeights`.
 
         Raises:
             ValueError: if a shape, dtype, device or value does not fit, or the state is too
@@ -141,7 +139,6 @@ class Decoder(Stack):
         """
         self._check(tokens, positions, mask)
         self._check_context(tokens.shape[0], context, context_mask, state)
-        weights = AttentionWeights([], []) if return_weights else None
         new = tokens.shape[1]
         if state is None:
             if positions is None:
@@ -150,34 +147,32 @@ class Decoder(Stack):
             seen = causal_mask(new, new, device=tokens.device)
             if mask is not None:
                 seen = seen & mask[:, None, None, :]  # (batch, 1, length, length)
-            x = self._layers(
+            return self._layers(
                 tokens,
-                positions=positions,
-                k_positions=positions,
+                positions,
+                positions,
                 mask=seen,
                 context=context,
                 context_mask=context_mask,
-                weights=weights,
+                return_weights=return_weights,
             )
-        else:
-            before = state.length
-            try:
-                positions = state.append(new, positions=positions, mask=mask)
-                self._check_reach(positions, state.largest_position)
-                seen = state.mask(new)  # (batch or 1, 1, length, k_len) or None
-                x = self._layers(
-                    tokens,
-                    positions=positions,
-                    k_positions=state.k_positions,
-                    mask=seen,
-                    context_mask=state.context_mask,
-                    state=state,
-                    weights=weights,
-                )
-            except BaseException:  # an interrupted cell, too, must not leave half a token
-                state.truncate(before)
-                raise
-        return (x, weights) if return_weights else x
+        before = state.length
+        try:
+            positions = state.append(new, positions=positions, mask=mask)
+            self._check_reach(positions, state.largest_position)
+            return self._layers(
+                tokens,
+                positions,
+                state.k_positions,
+                mask=state.mask(new),  # (batch or 1, 1, length, k_len) or None
+                caches=state.caches,
+                context_keys_values=state.context_keys_values,
+                context_mask=state.context_mask,
+                return_weights=return_weights,
+            )
+        except BaseException:  # an interrupted cell, too, must not leave half a token
+            state.truncate(before)
+            raise
 
     def decode_state(
         self,
@@ -187,7 +182,7 @@ class Decoder(Stack):
         context: Tensor | None = None,
         context_mask: Tensor | None = None,
     ) -> DecodeState:
-        """An empty state for this decoder, with the context's keys and values worked out.
+        """An empty state for this decoder, with the keys and values of the context.
 
         Under autocast it has autocast's dtype, and is used under autocast too.
 
@@ -222,41 +217,6 @@ class Decoder(Stack):
             pairs = [block.cross_attention.keys_values(context) for block in self.blocks]
         return DecodeState(caches, context_keys_values=pairs, context_mask=context_mask)
 
-    def _layers(
-        self,
-        tokens: Tensor,
-        *,
-        positions: Tensor,
-        k_positions: Tensor,
-        mask: Tensor | None,
-        context: Tensor | None = None,
-        context_mask: Tensor | None = None,
-        state: DecodeState | None = None,
-        weights: AttentionWeights | None = None,
-    ) -> Tensor:
-        caches = known = [None] * len(self.blocks)  # known: the context's keys and values
-        if state is not None:
-            caches = state.caches
-            if state.context_keys_values is not None:
-                known = state.context_keys_values
-        if context_mask is not None:
-            context_mask = context_mask[:, None, None, :]  # (batch, 1, 1, context_len)
-        x = self._embed(tokens, positions)  # (batch, length, d_model)
-        prepared = self.position.prepare(positions, k_positions)
-        for block, cache, keys_values in zip(self.blocks, caches, known, strict=True):
-            x = block(
-                x,
-                mask=mask,
-                position=self.position,
-                prepared=prepared,
-                cache=cache,
-                context=context,
-                context_keys_values=keys_values,
-                context_mask=context_mask,
-                weights=weights,
-            )  # (batch, length, d_model)
-        return x if self.final_norm is None else self.final_norm(x)
-
     def _check_context(self, batch, context, context_mask, state) -> None:
         has = context is not None
         if state is not None:
@@ -288,9 +248,9 @@ class Decoder(Stack):
 
 
 class LanguageModel(Decoder):
-    r"""A decoder that gives, at each token, a score for every token that may come next.
+    r"""A decoder that computes, at each position, a logit for every possible next token.
 
-    Scores are the dot products of the last vector with one row per token of the vocabulary
+    Logits are the dot products of the last hidden state with one row per token of the vocabulary
     (``eq-logits``, chapter 09).
 
     Args:
@@ -300,7 +260,7 @@ class LanguageModel(Decoder):
         n_heads: likewise.
         tie_output: use the embedding's rows for the output too (Press and Wolf 2017,
             arXiv:1608.05859).
-        output_scale: what the last vectors are multiplied by; T5 has ``1 / sqrt(d_model)``.
+        output_scale: factor on the last hidden states; T5 has ``1 / sqrt(d_model)``.
         **stack: everything else that :class:`lib.stack.Stack` and :class:`lib.block.Block` take.
     """
 
@@ -327,42 +287,26 @@ class LanguageModel(Decoder):
         self,
         tokens: Tensor,
         *,
-        positions: Tensor | None = None,
-        mask: Tensor | None = None,
-        context: Tensor | None = None,
-        context_mask: Tensor | None = None,
-        state: DecodeState | None = None,
         last_only: bool = False,
         return_weights: bool = False,
+        **inputs,
     ) -> Tensor | tuple[Tensor, AttentionWeights]:
-        """Score the next token after each token.
+        """Compute the logits of the next token at each position.
 
         Args:
-            tokens: integers ``(batch, length)``; like the rest as in :meth:`Decoder.forward`.
-            positions: likewise.
-            mask: likewise.
-            context: likewise.
-            context_mask: likewise.
-            state: likewise.
-            last_only: score after the last token only, which is all that decoding needs.
+            tokens: integers ``(batch, length)``.
+            last_only: return the last token's logits only, which is all that decoding needs.
             return_weights: also return the attention weights.
+            **inputs: everything else that :meth:`Decoder.forward` takes, ``state`` among them.
 
         Returns:
             Logits ``(batch, length or 1, vocab_size)``; with ``return_weights`` the pair with
-            :class:`lib.block.AttentionWeights`.
+            :class:`lib.stack.AttentionWeights`.
 
         Raises:
             ValueError: as :meth:`Decoder.forward`.
         """
-        result = super().forward(
-            tokens,
-            positions=positions,
-            mask=mask,
-            context=context,
-            context_mask=context_mask,
-            state=state,
-            return_weights=return_weights,
-        )
+        result = super().forward(tokens, return_weights=return_weights, **inputs)
         x, *weights = result if return_weights else (result,)
         x = x[:, -1:] if last_only else x  # (batch, length or 1, d_model)
         logits = self.output(self.output_scale * x)  # (batch, length or 1, vocab_size)
@@ -370,7 +314,7 @@ class LanguageModel(Decoder):
 
 
 class Seq2Seq(nn.Module):
-    """An encoder, and a language model that looks at what it encoded (chapter 09).
+    """An encoder, and a language model that attends to its output (chapter 09).
 
     Args:
         source_vocab_size: number of different source tokens.
@@ -423,7 +367,7 @@ class Seq2Seq(nn.Module):
         target_positions: Tensor | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, AttentionWeights]:
-        """Score the next target token after each target token, given the source.
+        """Compute the next target token's logits at each target position, given the source.
 
         Args:
             source: integers ``(batch, source_len)``.
@@ -436,7 +380,7 @@ class Seq2Seq(nn.Module):
 
         Returns:
             Logits ``(batch, target_len, target_vocab_size)``; with ``return_weights`` the pair
-            with :class:`lib.block.AttentionWeights`.
+            with :class:`lib.stack.AttentionWeights`.
 
         Raises:
             ValueError: as :meth:`Encoder.forward` and :meth:`Decoder.forward`.

@@ -1,8 +1,8 @@
 r"""Transformer-XL's relative position: sinusoids of m − n (chapter 04).
 
 The four terms of a score (:mod:`lib.relative`) stay. Position vectors become encodings of the
-difference m − n, with a projection of their own, and what the query brought of its position
-becomes two learned vectors, u and v, the same at every place (``eq-transformer-xl``).
+difference m − n, with a separate projection, and the query's position vectors become two learned
+vectors, u and v, the same at every position (``eq-transformer-xl``).
 
 Conventions:
 
@@ -75,11 +75,11 @@ def transformer_xl_tables(
 def transformer_xl_bias(
     q: Tensor, k: Tensor, w_r: Tensor, u: Tensor, v: Tensor, tables: TransformerXLTables
 ) -> Tensor:
-    r"""Give Transformer-XL's terms (b), (c) and (d), scaled (``eq-transformer-xl``).
+    r"""Return Transformer-XL's terms (b), (c) and (d), scaled (``eq-transformer-xl``).
 
     The encoding r of the difference is never written out for every pair m, n. By ``eq-shift`` of
     chapter 03, in rows, :math:`r_{m-n} = \operatorname{PE}(-n) M(m)^\top`, and :math:`M(m)^\top`
-    is RoPE's rotation :math:`R_m`, so a query is turned once and then meets every key:
+    is RoPE's rotation :math:`R_m`, so a query is rotated once and then compared with every key:
 
     .. math:: (q_m + v) \cdot (r_{m-n} W_r)
               = \bigl((q_m + v) W_r^\top R_m^\top\bigr) \cdot \operatorname{PE}(-n).
@@ -109,9 +109,9 @@ def transformer_xl_bias(
             f"w_r {tuple(w_r.shape)}, u {tuple(u.shape)} and v {tuple(v.shape)} must be for "
             f"the queries' (heads, head_dim) = {(heads, head_dim)}"
         )
-    asked = (q + v.unsqueeze(-2)) @ w_r.mT  # (batch, heads, q_len, encoding_dim)
-    asked = apply_rope(asked, tables.query_cos, tables.query_sin, layout="interleaved")
-    position = asked @ tables.key_encoding.transpose(-2, -1).to(asked.dtype)
+    rotated = (q + v.unsqueeze(-2)) @ w_r.mT  # (batch, heads, q_len, encoding_dim)
+    rotated = apply_rope(rotated, tables.query_cos, tables.query_sin, layout="interleaved")
+    position = rotated @ tables.key_encoding.transpose(-2, -1).to(rotated.dtype)
     grouped_u = u.unflatten(0, (kv_heads, -1))  # (kv_heads, group, head_dim)
     global_content = (grouped_u @ k.transpose(-2, -1)).flatten(-3, -2)  # (batch, heads, k_len)
     return (position + global_content.unsqueeze(-2)) / math.sqrt(head_dim)
@@ -128,7 +128,7 @@ def transformer_xl_scores(
     *,
     base: float = 10000.0,
 ) -> Tensor:
-    r"""Give Transformer-XL's scores (``eq-transformer-xl``, chapter 04).
+    r"""Return Transformer-XL's scores (``eq-transformer-xl``, chapter 04).
 
     .. math::
 

@@ -1,14 +1,14 @@
-r"""Deep stacks with norms before and after, with and without warm-up (chapter 08).
+r"""Deep stacks with pre-norm and post-norm, with and without warm-up (chapter 08).
 
 One small and deep language model learns to write a number in English words that it has read in
-Chinese numerals. The grid crosses the place of the norms, warm-up, four or five learning rates
-and three seeds. Nothing but these differs between two arms: with one seed, first weights and
-batches are the same, no gradient is clipped, and nothing is dropped.
+Chinese numerals. The grid combines norm placement, warm-up, four or five learning rates
+and three seeds. Nothing else differs between two arms: with one seed, initial weights and
+batches are the same, no gradient is clipped, and there is no dropout.
 
 It computes in float64: sums in another order then move the first steps by far less than
-`benchmarks/record.py` allows, so that an arm begins alike on every machine.
+`benchmarks/record.py` allows, so that an arm begins in the same way on every machine.
 
-``make results`` trains the grid and keeps it as the record ``warmup``.
+``make results`` trains the grid and writes the record ``warmup``.
 
 Source of the question: Xiong et al., *On Layer Normalization in the Transformer Architecture*,
 2020, arXiv:2002.04745.
@@ -27,7 +27,7 @@ from lib.transformer import LanguageModel
 
 __all__ = ["arms", "guess_loss", "make_model", "run"]
 
-# The largest that a step's rate reaches. At post-norm's last one nothing is learned any more.
+# The peak learning rate. At post-norm's last one nothing is learned any more.
 RATES = {
     "pre": (3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
     "post": (3e-4, 1e-3, 3e-3, 1e-2),
@@ -35,7 +35,7 @@ RATES = {
 SEEDS = (0, 1, 2)
 N_STEPS = 400
 WARMUP = 100  # steps, where there is a warm-up
-WINDOW = 20  # steps, over which the training loss is averaged
+WINDOW = 20  # steps over which the training loss is averaged
 BATCH = 16
 LARGEST = 99_999  # of the numbers
 N_VALID = 256  # numbers that no arm trains on
@@ -46,7 +46,7 @@ def arms() -> list[dict[str, Any]]:
     """The grid: one dictionary of settings for each arm.
 
     ``placement`` is ``"pre"`` or ``"post"``, ``warmup`` a number of steps (0: none), ``rate`` the
-    largest learning rate of the schedule, ``seed`` decides first weights and batches.
+    peak learning rate, ``seed`` determines initial weights and batches.
     """
     return [
         {"placement": placement, "warmup": warmup, "rate": rate, "seed": seed}
@@ -79,19 +79,19 @@ def make_model(placement: str, seed: int, *, pairs: NumeralPairs) -> LanguageMod
 
 
 def encode(numbers: Tensor, pairs: NumeralPairs) -> tuple[Tensor, Tensor]:
-    """Numerals followed by their words: ``(batch, length)`` tokens, and which are to be told.
+    """Numerals followed by their words: ``(batch, length)`` tokens, and which are targets.
 
-    The words' tokens are counted on after the numerals'; the first of the words, ``<start>``, is
-    given, the others and ``<end>`` count.
+    The words' token numbers follow the numerals'. The first target token, ``<start>``, is given;
+    the others and ``<end>`` count in the loss.
     """
-    rows, told = [], []
+    rows, roles = [], []
     for n in numbers.tolist():
         source = pairs.encode_source(n)
         target = [len(pairs.source) + token for token in pairs.encode_target(n)]
         rows.append(source + target)
-        told.append([1] * (len(source) + 1) + [2] * (len(target) - 1))  # 0 will be padding
+        roles.append([1] * (len(source) + 1) + [2] * (len(target) - 1))  # 0 will be padding
     tokens, _ = pad(rows)
-    return tokens, pad(told)[0] == 2
+    return tokens, pad(roles)[0] == 2
 
 
 def run(arm: dict[str, Any], n_steps: int | None = None) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def run(arm: dict[str, Any], n_steps: int | None = None) -> dict[str, Any]:
     Returns:
         ``train``: the training loss, in nats per token, averaged over `WINDOW` steps after
         `WINDOW` steps; ``largest``: its largest value at a step; ``valid``: the loss on numbers
-        not trained on. ``None`` stands where a number is not finite: JSON has no NaN.
+        not trained on. ``None`` replaces a number that is not finite: JSON has no NaN.
     """
     n_steps = N_STEPS if n_steps is None else n_steps
     pairs = numeral_pairs(LARGEST)
@@ -115,7 +115,7 @@ def run(arm: dict[str, Any], n_steps: int | None = None) -> dict[str, Any]:
     def loss_of(model: LanguageModel, numbers: Tensor) -> Tensor:
         tokens, counts = encode(numbers, pairs)
         inputs, targets = teacher_forcing(tokens)
-        # Padding stands at the end, where no real token sees it, and does not count.
+        # Padding is at the end, where no real token sees it, and does not count.
         return sequence_loss(model(inputs), targets, mask=counts[:, 1:])
 
     losses = train(
@@ -137,9 +137,9 @@ def run(arm: dict[str, Any], n_steps: int | None = None) -> dict[str, Any]:
 
 
 def guess_loss() -> float:
-    """The loss, in nats per token, of guessing by how frequent tokens are, with nothing read.
+    """The loss, in nats per token, of guessing from token frequencies, without any input.
 
-    What does not come below it has learned nothing from the numeral or from the words before.
+    A model that does not get below it has learned nothing from the numeral or the words before.
     """
     pairs = numeral_pairs(LARGEST)
     tokens, counts = encode(pairs.valid[:N_VALID], pairs)

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from lib.attention import (
+    LayerState,
     MultiHeadAttention,
     causal_mask,
     grouped_query_attention,
@@ -441,14 +442,14 @@ def test_position_hooks_are_used_in_their_places():
     q, k, v = (split_heads(w(x), 2) for w in (layer.w_q, layer.w_k, layer.w_v))
     bias = 0.5 * torch.arange(5, dtype=F64)
     expected, _ = loop(0.5 * q, k + 1.0, v, bias=bias.expand(5, 5), scale=0.25 / 3)
-    actual = layer(x, position=position, prepared=0.5)
+    actual = layer(x, state=LayerState(position, 0.5))
     torch.testing.assert_close(actual, layer.w_o(merge_heads(expected)), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(position.seen[0], 0.5 * q)  # bias sees them after transform
     torch.testing.assert_close(position.seen[1], k + 1.0)
     own = MultiHeadAttention(6, 2, scale=2.0).to(F64)
     own.load_state_dict(layer.state_dict())
     expected, _ = loop(0.5 * q, k + 1.0, v, bias=bias.expand(5, 5), scale=2.0)
-    actual = own(x, position=position, prepared=0.5)
+    actual = own(x, state=LayerState(position, 0.5))
     torch.testing.assert_close(actual, layer.w_o(merge_heads(expected)), rtol=1e-10, atol=1e-10)
 
 
@@ -521,7 +522,7 @@ def test_bad_tensors_are_refused(case, return_weights):
         (lambda: MultiHeadAttention(12, 2, value_dim=0), "value_dim=0"),
         (
             lambda: MultiHeadAttention(6, 2)(
-                make(1, 3, 6).float(), make(1, 4, 6).float(), position=Position()
+                make(1, 3, 6).float(), make(1, 4, 6).float(), state=LayerState(Position())
             ),
             "cross-attention takes no position .* position=Position and cache=NoneType",
         ),
@@ -547,10 +548,11 @@ def test_bad_calls_are_refused(call, match):
 
 def test_a_refused_mask_leaves_the_cache_as_it_was():
     layer, cache = MultiHeadAttention(6, 2), KVCache(1, 2, 5, 3)
+    state, mask = LayerState(cache=cache), torch.ones(1, 3) > 0
     with torch.no_grad():
-        layer(torch.ones(1, 3, 6), cache=cache)
+        layer(torch.ones(1, 3, 6), state=state)
         with pytest.raises(ValueError, match=r"mask of shape \(1, 3\) .* \(1, 2, 1, 4\)"):
-            layer(torch.ones(1, 1, 6), cache=cache, mask=torch.ones(1, 3) > 0)
+            layer(torch.ones(1, 1, 6), state=state, mask=mask)
     assert cache.length == 3
 
 

@@ -226,7 +226,12 @@ def test_a_share_that_underflows_has_entropy_0():
 
 @pytest.fixture
 def short(monkeypatch):
-    for name, value in {"TARGET_BLOCKS": 3, "LOOKED_AT": 2, "TEST_LENGTH": 256, "BATCH": 2}.items():
+    for name, value in {
+        "TARGET_BLOCKS": 3,
+        "ATTENTION_WINDOWS": 2,
+        "TEST_LENGTH": 256,
+        "BATCH": 2,
+    }.items():
         monkeypatch.setattr(experiment, name, value)
 
 

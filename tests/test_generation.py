@@ -72,7 +72,7 @@ def test_how_often_the_loop_looks_for_the_end_changes_no_result(monkeypatch):
     assert expected.shape == (3, 5)
 
     def looks_every(n):  # on a GPU, every 16 steps
-        monkeypatch.setattr("lib.generation.LOOK_EVERY", {"cpu": n})
+        monkeypatch.setattr("lib.generation.CHECK_EVERY", {"cpu": n})
 
     for n in (1, 4, 16, 100):
         looks_every(n)

@@ -226,13 +226,18 @@ def test_it_asks_nobody_for_anything():
     assert not re.search(r"https?:|//[a-z]|src=|href=|url\(|@import|fetch|eval|innerHTML", html)
 
 
+PALETTES = re.findall(r"--page:.*?color-scheme:(?:light|dark)", interactive.STYLE)
+LIGHT, DARK, *_ = PALETTES
+
+
 def test_series_have_the_colors_of_the_figures_and_a_dash_each():
     for k, color in enumerate(COLORS[:2]):  # another one on a dark page
-        assert f"--c{k}:{color};" in interactive.LIGHT
+        assert f"--c{k}:{color};" in LIGHT
         assert f".s{k}{{--c:var(--c{k});" in interactive.STYLE
     for k, color in enumerate(COLORS[2:], start=2):
         assert f".s{k}{{--c:{color};" in interactive.STYLE
-    assert len(set(interactive.DASHES)) == len(COLORS)
+    assert len(set(re.findall(r"--d:[^}]+", interactive.STYLE))) == len(COLORS)
+    assert [LIGHT, DARK] == PALETTES[2:]  # by the page's theme as by the system's
 
 
 def luminance(color):
@@ -241,7 +246,7 @@ def luminance(color):
     return sum(share * p for share, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-@pytest.mark.parametrize("theme", [interactive.LIGHT, interactive.DARK])
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
 @pytest.mark.parametrize("series", [0, 1])
 def test_numbers_are_readable_on_the_deepest_cell(theme, series):
     page, ink, *colors = re.findall(r"#\w+", theme)
@@ -254,7 +259,7 @@ def test_numbers_are_readable_on_the_deepest_cell(theme, series):
     low, high = sorted((luminance(mixed), luminance(ink)))
     assert (high + 0.05) / (low + 0.05) >= 4.5
     low, high = sorted((luminance(color), luminance(page)))  # a thin line of that colour
-    assert (high + 0.05) / (low + 0.05) >= (5 if theme == interactive.DARK else 3)
+    assert (high + 0.05) / (low + 0.05) >= (5 if theme == DARK else 3)
 
 
 def test_weight():

@@ -118,8 +118,8 @@ def test_every_parameter_has_a_tensor_and_every_tensor_one_parameter(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"hidden_act": "gelu_new"}, "hidden_act='gelu_new', only 'gelu' is known"),
-        ({"model_type": "roberta"}, "model_type='roberta', only 'bert' is known"),
+        ({"hidden_act": "gelu_new"}, "hidden_act='gelu_new', only 'gelu' is supported"),
+        ({"model_type": "roberta"}, "model_type='roberta', only 'bert' is supported"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type='relative_key'"),
         ({"is_decoder": True}, "is_decoder=True, only False"),
         ({"hidden_size": None}, "the configuration lacks hidden_size"),
@@ -170,7 +170,7 @@ def test_a_tokenizer_of_another_model_is_refused(folder):
     save_file(tensors, folder / "model.safetensors")
     config = {**config_of(folder), "vocab_size": len(WORDS) - 1}
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="the tokenizer knows 11 tokens, the model 10"):
+    with pytest.raises(ValueError, match="the tokenizer has 11 tokens, the model 10"):
         load_encoder(folder)
 
 

@@ -6,9 +6,10 @@ import sys
 import types
 
 import pytest
+import torch
 
 from benchmarks import record
-from lib import results
+from lib import extrapolation, results
 from tools import imports
 
 NAMES = sorted(record.EXPERIMENTS)
@@ -60,12 +61,35 @@ def toy(folder, monkeypatch):
 
 
 def test_a_record_is_read_by_its_name(folder):
-    (folder / "kv_cache_a.json").write_text('{"x": 1}')
+    (folder / "kv_cache_a.json").write_text(json.dumps(decoding_record()))
     (folder / "other.json").write_text("{}")
-    assert results.load("kv_cache_a") == {"x": 1}
+    assert results.load("kv_cache_a") == decoding_record()
     assert results.names("kv_cache*") == ["kv_cache_a"]
     with pytest.raises(ValueError, match=r"no record 'gone' .* \['kv_cache_a', 'other'\]"):
         results.load("gone")
+
+
+ARM = {"arm": {"seed": 0}, "result": {"loss": 1.0}, "opening": {"loss": 2.0}, "seconds": 3}
+ARM |= dict.fromkeys(("processor", "python", "torch", "date", "commit"), "some")
+GRID = {"experiment": "lib.warmup", "code": "0123", "confirmed": "2001-02-03", "arms": [ARM]}
+
+
+@pytest.mark.parametrize(
+    ("name", "record", "message"),
+    [
+        ("warmup", {**GRID, "arms": None}, "warmup.json: arms must be list, got None"),
+        ("warmup", {**GRID, "code": 7}, "warmup.json: code must be str, got 7"),
+        ("warmup", {**GRID, "arms": [ARM, {}]}, "warmup.json: arms[1].arm is missing"),
+        ("warmup", {**GRID, "arms": [ARM | {"seconds": True}]}, "arms[0].seconds must be float"),
+        ("warmup", [], "warmup.json: all of it must be GridRecord, got []"),
+        ("pretrained", {"made": {"date": 1}}, "pretrained.json: results is missing"),
+        ("pretrained", {"made": {"date": 1}, "results": {}}, "made.date must be str, got 1"),
+    ],
+)
+def test_a_record_that_does_not_fit_its_schema_is_refused(folder, name, record, message):
+    (folder / f"{name}.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        results.load(name)
 
 
 def test_every_arm_is_trained_once_and_written(toy):
@@ -159,6 +183,71 @@ def test_arms_on_another_text_are_neither_replayed_nor_mixed(toy, monkeypatch):
     assert {kept["result"]["corpus"] for kept in results.load("toy")["arms"]} == {"new"}
 
 
+# --- saved weights
+
+
+@pytest.fixture
+def with_weights(toy):
+    """The toy experiment with a model, whose one weight is its loss."""
+
+    def fit(arm, n_steps=None):
+        model = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.constant_(model.weight, arm["seed"] + 0.1)
+        return model, toy.run(arm, n_steps)
+
+    toy.rule = lambda arm, n_steps: {"loss": [arm["seed"] + (0.1 if n_steps is None else 1), None]}
+    toy.fit, toy.block_losses = fit, lambda model: [model.weight.item(), None]
+    return toy
+
+
+def test_arms_of_one_seed_save_their_weights_in_float16(with_weights, folder):
+    record.update("toy")
+    first, second = results.load("toy")["arms"]
+    half = torch.tensor(0.1).half().item()
+    assert first["result"]["loss"] == [0.1, None]
+    assert "weights" not in second
+    weights = results.load_weights("toy", seed=0)
+    assert weights["weight"].dtype == "float16"
+    assert weights["weight"].tolist() == [[half]]
+
+
+def test_missing_weights_are_trained_and_results_stay(with_weights, folder):
+    fit = with_weights.__dict__.pop("fit")
+    record.update("toy")
+    before = results.load("toy")["arms"]
+    with_weights.fit = fit
+    with_weights.ran.clear()
+    record.add_weights("toy")
+    assert with_weights.ran == [(0, None)]
+    after = results.load("toy")["arms"]
+    assert after[0].pop("weights")
+    assert after == before
+    with_weights.code = "second"
+    with pytest.raises(ValueError, match="the code has changed since: run `make results`"):
+        record.add_weights("toy")
+
+
+def test_weights_of_another_training_are_not_recorded(with_weights):
+    fit = with_weights.__dict__.pop("fit")
+    record.update("toy")
+    with_weights.fit = lambda arm, n_steps=None: fit({"seed": arm["seed"] + 0.02})
+    with pytest.raises(ValueError, match=r"loss\[0\]: 0\.1 in the record, 0\.1\d+ now"):
+        record.add_weights("toy")
+    with pytest.raises(ValueError, match=r"0 arms with {'seed': 0} have saved weights"):
+        results.load_weights("toy", seed=0)
+
+
+def test_a_file_of_weights_must_be_the_recorded_one(with_weights, folder):
+    record.update("toy")
+    (path,) = (folder / "weights").iterdir()
+    path.write_bytes(path.read_bytes().replace(b"weight", b"height"))
+    with pytest.raises(ValueError, match=r"npz is not the file of toy\.json"):
+        results.load_weights("toy", seed=0)
+    path.unlink()
+    with pytest.raises(ValueError, match=r"npz is missing, the file of toy\.json"):
+        results.load_weights("toy", seed=0)
+
+
 def test_differences_name_the_place_and_both_values():
     old = {"a": [1.0, 2.0, float("nan")], "b": "x"}
     assert list(record.differences(old, {"a": [1.0005, 2.0, float("nan")], "b": "x"})) == []
@@ -225,27 +314,28 @@ def decoding_record(**changes) -> dict:
 def test_a_whole_record_of_decoding_is_accepted():
     record = decoding_record()
     assert results.check_decoding(record) is record
-    assert set(record) == set(results.DECODING)
-    assert set(record["runs"][0]["model"]) == set(results.MODEL)
+    assert set(record) == results.DecodingRecord.__required_keys__
+    assert set(record["runs"][0]["model"]) == results.DecodingModel.__required_keys__
 
 
-@pytest.mark.parametrize("name", results.DECODING)
+@pytest.mark.parametrize("name", sorted(results.DecodingRecord.__required_keys__))
 def test_a_record_of_decoding_lacks_nothing(name):
     record = decoding_record()
     del record[name]
-    with pytest.raises(ValueError, match=f"the record lacks {name}; it has "):
+    with pytest.raises(ValueError, match=f"the record: {name} is missing"):
         results.check_decoding(record)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"versions": {"python": "3"}}, "versions lacks torch; it has python"),
+        ({"versions": {"python": "3"}}, "versions.torch is missing"),
         ({"bandwidth": 0.0}, "bandwidth must be positive, got 0.0"),
         ({"throughput": float("nan")}, "throughput must be positive, got nan"),
-        ({"runs": []}, "has no runs"),
-        ({"runs": [{"model": {}}]}, "a run lacks batch_size, lengths, uncached, cached"),
-        ({"run": {"model": {"n_layers": 3}}}, "model lacks d_model, n_heads"),
+        ({"runs": []}, "there are no runs"),
+        ({"runs": [{"model": {}}]}, r"runs\[0\].batch_size is missing"),
+        ({"run": {"model": {"n_layers": 3}}}, r"runs\[0\].model.d_model is missing"),
+        ({"run": {"cached": [[1.0, "1"]]}}, r"runs\[0\].cached\[0\]\[1\] must be float, got '1'"),
         ({"run": {"lengths": [1, 16]}}, "2 lengths need as many lists of times, got 3"),
         ({"run": {"cached": [[1.0], [1.0], [1.0]]}}, "at least 2, .* got 3 and 1"),
     ],
@@ -260,7 +350,7 @@ def test_a_record_of_decoding_that_is_refused(changes, message):
 
 def test_the_records_of_decoding_have_what_the_chapter_reads():
     for name in results.names("kv_cache*"):
-        results.check_decoding(results.load(name))
+        results.load(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -278,6 +368,28 @@ def test_an_arm_begins_as_it_did(name):
     skip_on_another_text(name)
     kept = min(results.load(name)["arms"], key=lambda kept: kept["seconds"])
     assert record.replay(name, kept) == []
+
+
+def saved_weights():
+    return [arm for arm in results.load("extrapolation")["arms"] if "weights" in arm]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(entry, id=entry["arm"]["scheme"], marks=[pytest.mark.long] * (index > 0))
+        for index, entry in enumerate(saved_weights())
+    ],
+)
+def test_saved_weights_have_the_recorded_losses(entry):
+    skip_on_another_text("extrapolation")
+    arm = entry["arm"]
+    weights = results.load_weights("extrapolation", **arm)
+    model = extrapolation.build(arm["scheme"], arm["seed"])
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    losses = extrapolation.block_losses(model.eval())
+    tolerance = record.WEIGHTS_TOLERANCE
+    assert not list(record.differences(entry["result"]["loss"], losses, "loss", tolerance))
 
 
 @pytest.mark.long

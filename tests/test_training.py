@@ -193,7 +193,7 @@ def test_a_small_model_learns_a_small_text():
             lambda: sequence_loss(torch.zeros(2, 3, 5), torch.zeros(2, 3)),
             r"targets must be int32 or int64, got torch\.float32",
         ),
-        (lambda: inverse_sqrt_rate(0, d_model=4, warmup=3), "got 0, 4, 3"),
+        (lambda: inverse_sqrt_rate(0, d_model=4, warmup=3), "step must be 1 or more, got step=0"),
         (lambda: warmup_cosine(1, warmup=5, total=5), "warmup=5, total=5"),
         (lambda: warmup_cosine(0, warmup=1, total=5), "step=0"),
         (

@@ -96,8 +96,14 @@ def test_block_is_its_formula(norm_placement, norm, crosses):
             expected = own_norm(expected + function(expected))
         assert isinstance(own_norm, LayerNorm if norm == "layer" else RMSNorm)
         assert own_norm.eps == 0.1
-    actual = block(x, mask=mask, context=context if crosses else None, context_mask=context_mask)
-    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+    inputs = {"mask": mask, "context": context if crosses else None, "context_mask": context_mask}
+    torch.testing.assert_close(block(x, **inputs), expected, rtol=1e-12, atol=1e-12)
+    readable, weights = block(x, **inputs, return_weights=True)
+    torch.testing.assert_close(readable, expected, rtol=1e-12, atol=1e-12)
+    assert weights.self_attention.shape == (2, 2, 5, 5)
+    assert (weights.cross_attention is not None) == crosses
+    if crosses:
+        assert weights.cross_attention.shape == (2, 2, 5, 7)
 
 
 def test_dropout_falls_on_the_sublayer_and_not_on_the_residual():
@@ -285,8 +291,8 @@ def wrong_calls():
     yield {"tokens": tokens.float()}, "tokens must be int32 or int64, got torch.float32"
     yield {"tokens": tokens[0]}, r"tokens must be \(batch, length\), .* got \(3,\)"
     yield {"tokens": tokens[:, :0]}, r"both at least 1, got \(2, 0\)"
-    yield {"tokens": tokens + 9}, "tokens go from 10 to 19, the model knows 0 to 10"
-    yield {"tokens": tokens - 20}, "tokens go from -.* to -1., the model knows 0 to 10"
+    yield {"tokens": tokens + 9}, "tokens go from 10 to 19, the model has 0 to 10"
+    yield {"tokens": tokens - 20}, "tokens go from -.* to -1., the model has 0 to 10"
     yield {"tokens": tokens.to("meta")}, "tokens are on meta but the model is on cpu"
     yield {"mask": mask.int()}, "mask must be torch.bool .* got torch.int32"
     yield {"mask": mask[:, :2]}, r"mask has shape \(2, 2\), need \(2, 3\)"
@@ -463,7 +469,7 @@ def test_a_scheme_made_for_another_size_is_refused(position, match):
             lambda: Encoder(3, 4, 1, 2, cross_attention=True)(torch.ones(1, 2).long()),
             "made with cross_attention=True, but no context is given",
         ),
-        (lambda: Encoder(0, 4, 1, 2), "at least 1, got vocab_size=0"),
+        (lambda: Encoder(0, 4, 1, 2), "must be 1 or more, got vocab_size=0"),
         (lambda: Encoder(3, 4, 0, 2), "n_layers=0"),
         (
             lambda: Encoder(3, 4, 1, 2)(
@@ -481,7 +487,7 @@ def test_a_scheme_made_for_another_size_is_refused(position, match):
             lambda: Encoder(3, 4, 1, 2, n_token_types=2)(
                 torch.ones(1, 2).long(), token_types=torch.full((1, 2), 2)
             ),
-            "token_types go from 2 to 2, the model knows 0 to 1",
+            "token_types go from 2 to 2, the model has 0 to 1",
         ),
     ],
 )

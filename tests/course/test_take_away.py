@@ -29,7 +29,12 @@ def test_the_wheel_has_the_modules_and_the_records_and_nothing_else(wheel):
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
         needs = message_from_bytes(archive.read(metadata)).get_all("Requires-Dist")
-    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "lib").rglob("*.py")}
+    modules = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "lib").rglob("*.*")
+        if path.suffix != ".pyc"
+    }
+    assert {"lib/interactive.css", "lib/interactive.js"} < modules
     records = {f"lib/records/{path.name}" for path in ROOT.glob("benchmarks/results/*.json")}
     assert names == modules | records
     assert len(records) >= 3

@@ -32,7 +32,7 @@ def residual_from_the_norm(block: type) -> type:
         def _residual(self, x, sublayer, norm):
             if not self.pre_norm:
                 return super()._residual(x, sublayer, norm)
-            return norm(x) + self.dropout(sublayer(norm(x)))
+            return norm(x) + self.dropout(sublayer(norm(x))), None
 
     return Wrong
 
@@ -44,7 +44,7 @@ def norm_inside_the_sum(block: type) -> type:
         def _residual(self, x, sublayer, norm):
             if self.pre_norm:
                 return super()._residual(x, sublayer, norm)
-            return x + self.dropout(norm(sublayer(x)))
+            return x + self.dropout(norm(sublayer(x))), None
 
     return Wrong
 

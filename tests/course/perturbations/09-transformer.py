@@ -37,7 +37,7 @@ def from_normalized(block: type) -> type:
         def _residual(self, x, sublayer, norm):
             if self.cross_attention is not None:
                 return super()._residual(x, sublayer, norm)
-            return norm(x) + sublayer(norm(x))
+            return norm(x) + sublayer(norm(x)), None
 
     return FromNormalized
 
@@ -51,8 +51,8 @@ def crosses_last(block: type) -> type:
                 return super()._residual(x, sublayer, norm)
             if norm is self.cross_norm:
                 self.postponed = sublayer
-                return x
-            x = super()._residual(x, sublayer, norm)
+                return x, None
+            x, _ = super()._residual(x, sublayer, norm)
             return super()._residual(x, self.postponed, self.cross_norm)
 
     return CrossesLast
