@@ -20,7 +20,7 @@ from grading import feedback
 from grading.runner import pool
 from grading.runner.job import Job, Verdict
 
-RENDER_SECONDS = 120
+RENDER_SECONDS = 240  # all that is slow has limits of its own (grading.rendering)
 NOT_RUN = "[Not run when graded: nothing depends on this cell.]\n"
 
 

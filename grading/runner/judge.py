@@ -104,7 +104,7 @@ class _Run:
         """A cell's outputs, as far as all of the notebook's stay within a limit."""
         kept = []
         for output in outputs:
-            self.shown += len(json.dumps(output))
+            self.shown += 1000 + len(json.dumps(output))  # many small ones cost time, too
             if self.shown > MAX_SHOWN:
                 return [*kept, {"output_type": "stream", "name": "stdout", "text": LEFT_OUT}]
             kept.append(output)

@@ -262,6 +262,13 @@ BLANK = " \n" * 200_000
 changed("blank_lines", 5, lambda nb: nb.cells.append(new_code_cell(BLANK)), PLAIN)
 code("one_long_line", 5, f"{DOUBLE}\nx = '{'x' * 400_000}'", PLAIN)
 code("colours_without_end", 5, f"{DOUBLE}\nprint('\\x1b[31m' * 20_000)")
+
+
+def shows_crumbs(notebook):
+    crumbs = "for n in range(290): display({'text/plain': 'x'}, raw=True)"
+    notebook.cells.extend([new_code_cell(crumbs)] * 40)
+
+
 told("long_text", "*a **b _c " * 54_000, PLAIN)
 told("links_without_end", "[" * 90_000 + "](" * 90_000, PLAIN)
 told("quotes_in_quotes", "> " * 90_000 + "x")
@@ -270,6 +277,7 @@ told("pasted_picture", "![](attachment:a.png)", PIXEL, {"a.png": {"image/png": P
 told("lost_picture", "![lost](attachment:a.png)", 'alt="lost"')
 told("odd_attachments", "![](attachment:a)", "", {"a": 1, "b": {"image/png": [1]}, "c": None})
 changed("pictures_without_end", 5, shows_pictures, "The outputs of this notebook are too large")
+changed("crumbs_without_end", 5, shows_crumbs, "The outputs of this notebook are too large")
 
 
 @fault(5, said="timestamp.txt is no date")
