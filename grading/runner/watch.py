@@ -266,13 +266,12 @@ class Watched:
 
     def _weigh(self, running: int) -> None:
         """Let all threads that run have the weight of one: with each step they get less."""
-        nice = min(19, round(math.log(running, WEIGHT)))
-        if nice > self._nice:
-            self._nice = nice
-            with contextlib.suppress(OSError):
-                # They are one group for good (:data:`grading.runner.seccomp.PRETENDED`).
-                own = os.getpriority(os.PRIO_PROCESS, 0)
-                os.setpriority(os.PRIO_PGRP, self._pid, min(19, own + nice))
+        self._nice = max(self._nice, round(math.log(running, WEIGHT)))
+        with contextlib.suppress(OSError):
+            own = os.getpriority(os.PRIO_PROCESS, 0)
+            # They are one group for good (:data:`grading.runner.seccomp.PRETENDED`). Each time
+            # anew, because one that is just being forked may be missed.
+            os.setpriority(os.PRIO_PGRP, self._pid, min(19, own + self._nice))
 
     def end(self, *, gone: bool) -> str:
         """End everything, and say why it had ended, if that is known.

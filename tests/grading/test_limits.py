@@ -280,6 +280,7 @@ nice, end = min(19, before + 14), time.monotonic() + 15
 while os.getpriority(os.PRIO_PROCESS, 0) < nice and time.monotonic() < end:
     time.sleep(0.1)
 pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) > 2]
+time.sleep(0.5)  # this process may be the first that gets it
 print("nice", {{os.getpriority(os.PRIO_PROCESS, pid) for pid in pids}} == {{nice}})
 print("groups", len({{(os.getsid(pid), os.getpgid(pid)) for pid in pids}}))"""
     said = shown(pool.run(job(source, limits=replace(LIMITS, memory=2**31, processes=64))))
