@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -263,10 +264,11 @@ def test_any_process_in_the_place_of_the_learners_gets_a_verdict(frames):
             receive(line)
             line.sendall(each)
 
-    limits = Limits(cell_seconds=0.2, total_seconds=2)
-    verdict = judge.judge(Job(CELLS, ("f",), limits=limits), lambda: Box(play))
-    assert len(verdict.outputs) == len(CELLS)
-    assert verdict.to_json()
+    job = Job(CELLS, ("f",), limits=Limits(cell_seconds=0.2, total_seconds=2))
+    outputs: list = []
+    verdict = judge.judge(job, lambda: Box(play), outputs.append)
+    assert len(outputs) == len(CELLS)
+    assert replace(verdict, outputs=outputs).to_json()
 
 
 @given(OUTPUTS | JSON)
