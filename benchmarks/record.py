@@ -63,7 +63,6 @@ EXPERIMENTS = {  # name of the record -> module
 OPENING = 10  # steps
 TOLERANCE = 1e-3  # relative; sums in another order differ by about 1e-6 after the opening
 WEIGHTS_SEED = 0
-WEIGHTS_TOLERANCE = 5e-3  # relative; see docs/decisions.md, 2026-11-22
 
 
 def code_hash(name: str) -> str:
@@ -110,12 +109,12 @@ def save_weights(name: str, entry: dict, model: nn.Module) -> dict:
         The arm's ``weights`` (:class:`lib.results.SavedWeights`).
 
     Raises:
-        ValueError: if a loss differs by more than `WEIGHTS_TOLERANCE`.
+        ValueError: if a loss differs by more than `TOLERANCE`.
     """
     narrow = {key: tensor.half() for key, tensor in model.state_dict().items()}
     model.load_state_dict(narrow)  # rounded, in the model's own dtype
     losses = experiment(name).block_losses(model)
-    for difference in differences(entry["result"]["loss"], losses, "loss", WEIGHTS_TOLERANCE):
+    for difference in differences(entry["result"]["loss"], losses, "loss"):
         raise ValueError(
             f"{name}, {entry['arm']}: these weights are of another model, {difference}"
         )
@@ -176,18 +175,16 @@ def other_text(name: str, entry: dict) -> str:
     )
 
 
-def differences(
-    old: object, new: object, at: str = "opening", tolerance: float = TOLERANCE
-) -> Iterator[str]:
-    """Where two results differ, numbers by more than the tolerance."""
+def differences(old: object, new: object, at: str = "opening") -> Iterator[str]:
+    """Where two results differ, numbers by more than `TOLERANCE`."""
     if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
         for key in old:
-            yield from differences(old[key], new[key], f"{at}.{key}", tolerance)
+            yield from differences(old[key], new[key], f"{at}.{key}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, pair in enumerate(zip(old, new, strict=True)):
-            yield from differences(*pair, f"{at}[{index}]", tolerance)
+            yield from differences(*pair, f"{at}[{index}]")
     elif isinstance(old, float) and isinstance(new, float):
-        same = math.isclose(old, new, rel_tol=tolerance) or (math.isnan(old) and math.isnan(new))
+        same = math.isclose(old, new, rel_tol=TOLERANCE) or (math.isnan(old) and math.isnan(new))
         if not same:
             yield f"{at}: {old} in the record, {new} now"
     elif type(old) is not type(new) or old != new:

@@ -388,8 +388,13 @@ def test_saved_weights_have_the_recorded_losses(entry):
     model = extrapolation.build(arm["scheme"], arm["seed"])
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     losses = extrapolation.block_losses(model.eval())
-    tolerance = record.WEIGHTS_TOLERANCE
-    assert not list(record.differences(entry["result"]["loss"], losses, "loss", tolerance))
+    assert list(record.differences(entry["result"]["loss"], losses)) == []
+
+
+def test_every_scheme_of_the_length_grid_has_saved_weights():
+    assert [entry["arm"]["scheme"] for entry in saved_weights()] == list(extrapolation.SCHEMES)
+    files = {path.name for path in (results.FOLDER / "weights").iterdir()}
+    assert files == {entry["weights"]["file"] for entry in saved_weights()}
 
 
 @pytest.mark.long
