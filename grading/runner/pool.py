@@ -15,6 +15,7 @@ from grading.runner.forkserver import ForkServer
 from grading.runner.job import Job, Verdict
 
 SPARE_SECONDS = 60  # that a judge may take beyond the submission's own time
+CONNECT_SECONDS = 20  # after which a dask scheduler is given up
 
 _servers: dict[str, ForkServer] = {}
 _starting = threading.Lock()
@@ -75,7 +76,7 @@ def executor(kind: str, jobs: int, scheduler: str | None = None) -> Iterator[Exe
             raise ValueError(
                 "--engine dask needs the package distributed: pip install '.[cluster]'"
             ) from None
-        with Client(scheduler, timeout=20, set_as_default=False) as client:
+        with Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False) as client:
             yield client.get_executor(pure=False)
     else:
         raise ValueError(f"engine {kind!r}: there are local and dask")

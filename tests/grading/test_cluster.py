@@ -16,6 +16,8 @@ import pytest
 from certipy import Certipy
 from course_folder import RIGHT, ROOT, Folder, answers, source
 
+from grading.runner import pool
+
 SLOW = "import time\ntime.sleep(0.4)\n" + RIGHT["double"]
 
 
@@ -114,7 +116,8 @@ def test_a_worker_dies_and_the_gradebook_is_the_same(cluster, tmp_path):
     assert folder.gradebook() == expected
 
 
-def test_dask_without_an_address_is_refused(tmp_path, capsys):
+def test_dask_without_an_address_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(pool, "CONNECT_SECONDS", 1)
     folder = Folder(tmp_path)
     folder.publish(source())
     folder.hand_in("cut", b"{")

@@ -287,6 +287,7 @@ print("groups", len({{(os.getsid(pid), os.getpgid(pid)) for pid in pids}}))"""
     assert "nice True\\ngroups 1" in said, said
 
 
+@pytest.mark.long
 def test_a_busy_neighbour_costs_no_points():
     busy = f"""import os, time
 for _ in range(24):

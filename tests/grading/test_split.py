@@ -18,6 +18,8 @@ from grading.runner.job import Job, Verdict
 from tools import answers
 
 SLUGS = sorted(path.name for path in answers.BANKS.iterdir() if (path / "wrong").is_dir())
+QUICK = {"01-attention", "08-norms", "10-kv-cache"}  # of the attacks; the others are long
+ATTACKED = [pytest.param(s, marks=() if s in QUICK else pytest.mark.long) for s in SLUGS]
 
 
 def split_scores(slug: str, notebooks: list[NotebookNode]) -> list[dict[str, float]]:
@@ -74,7 +76,7 @@ def test_split_and_single_agree_on_every_answer(slug):
     compare(slug, [*answers.bank(slug, "right"), *answers.bank(slug, "wrong")])
 
 
-@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("slug", ATTACKED)
 def test_writing_into_the_arguments_gains_nothing(slug, tmp_path):
     """The answer is right for the inputs of the tests that learners see. Into all other inputs it
     writes a number, and returns what is right for that number."""
@@ -96,7 +98,7 @@ def test_writing_into_the_arguments_gains_nothing(slug, tmp_path):
         assert not gained, number
 
 
-@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("slug", ATTACKED)
 def test_spoiled_arguments_are_told_where_a_test_asks_and_reach_no_other(slug):
     (scores,) = split_scores(slug, [attacked(slug, "spoiling")])
     asking = {c.id for c in answers.notebook(slug).cells if "probe.unchanged(" in c.source}
