@@ -29,9 +29,7 @@ class Stage:
 
 
 QUICK, LONG = ("-m", "not long"), ("-m", "long")
-# Two test processes, which divide up the files, or groups of tests that use the same page.
-TWO = ("--numprocesses=2", "--dist=loadfile")
-TWO_BY_GROUP = (TWO[0], "--dist=loadgroup")
+TWO = ("--numprocesses=2", "--dist=loadfile")  # two test processes, which share files of tests
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
@@ -87,7 +85,7 @@ STAGES = {
     "grading": Stage("from release to feedback, on fixtures", (pytest(*TWO, "tests/grading"),)),
     "browser": Stage(
         "the built site in Chromium",
-        (pytest(*TWO_BY_GROUP, "tests/browser"),),
+        (pytest(*TWO, "tests/browser"),),
         program="chromium",
     ),
 }

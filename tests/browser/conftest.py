@@ -5,11 +5,13 @@ A page is opened once per view (its window size and colours), and every test loo
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -44,6 +46,7 @@ RUN_AXE = """axe.run({
 REFERENCE = "book/api/"  # pages made from docstrings, all alike: the largest stands for them
 
 
+@cache
 def listed_pages() -> list[str]:
     """The pages to visit, by their addresses without ``.html``."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
@@ -52,16 +55,41 @@ def listed_pages() -> list[str]:
     return ["index", "search", toc["root"], *names, f"{REFERENCE}transformer"]
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two test processes share the pages: all that looks at one page runs where it is open."""
-    pages = set(listed_pages())
-    for item in items:
-        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        names = [value[0] if isinstance(value, tuple) else value for value in given]
-        page = (name for name in names if isinstance(name, str) and name in pages)
-        group = next(page, item.path.name)
-        item.add_marker(pytest.mark.xdist_group(group))
+def what_it_looks_at(nodeid: str) -> str:
+    """The page that a test looks at, from its parameters; the file of a test without a page."""
+    path, _, name = nodeid.partition("::")
+    given = name.partition("[")[2].removesuffix("]")
+    found = [
+        page for page in listed_pages() if re.search(rf"(?:^|-){re.escape(page)}(?:-|$)", given)
+    ]
+    return max(found, key=len, default=path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """Two test processes share pages, not files: all that looks at a page runs where it is open.
+
+    The mark `xdist_group` would say it too; under pytest 9.2, pytest-xdist 3.8 does not see it.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByPage(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return what_it_looks_at(nodeid)
+
+    return ByPage(config, log)
+
+
+@pytest.fixture(autouse=True)
+def in_one_process(request, tmp_path_factory) -> None:
+    """Fail where a page, or a file whose tests need one another, is divided all the same."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker:
+        name = what_it_looks_at(request.node.nodeid).replace("/", "-")
+        seen = tmp_path_factory.getbasetemp().parent / f"looked-at-{name}"
+        if not seen.exists():
+            seen.write_text(worker)
+        assert seen.read_text() == worker, f"{name} is looked at in two processes"
 
 
 VIEWS = [("phone", "light"), ("laptop", "dark"), ("phone", "dark"), ("laptop", "light")]

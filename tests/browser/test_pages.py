@@ -10,9 +10,24 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from nbformat import validate
 
-from tests.browser.conftest import REFERENCE, host, listed_pages, quick_view
+from tests.browser.conftest import REFERENCE, host, listed_pages, quick_view, what_it_looks_at
 
 MEGABYTE = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("test", "thing"),
+    [
+        ("test_pages.py::test_axe[book/05-rope-laptop-dark]", "book/05-rope"),
+        ("test_playing.py::test_figures[book/05-rope]", "book/05-rope"),
+        ("test_pages.py::test_colours[dark-book/index]", "book/index"),
+        ("test_pages.py::test_axe[index-phone-light]", "index"),
+        ("test_lab.py::test_who[arguments0-work-learner]", "test_lab.py"),
+        ("test_lab.py::test_menus", "test_lab.py"),
+    ],
+)
+def test_what_a_test_looks_at(test, thing):
+    assert what_it_looks_at(test) == thing
 
 
 def test_every_page_is_visited(html):
