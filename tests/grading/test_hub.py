@@ -70,7 +70,9 @@ def settings(folder):
     made["domain"] = made["domain"].replace("http:", "https:")
     made["admins"] = ["ada"]  # and yet her server has no such rights
     (folder / "hub.toml").write_text(hub.toml(made))
-    files = Certipy(store_dir=str(folder)).create_ca("hub")["files"]
+    store = Certipy(store_dir=str(folder))
+    store.create_ca("authority")  # whose own certificate a browser does not take for a server's
+    files = store.create_signed_pair("hub", "authority")["files"]
     tls = [f"--JupyterHub.ssl_key={files['key']}", f"--JupyterHub.ssl_cert={files['cert']}"]
     log = folder / "hub.log"
     with log.open("w") as file:
