@@ -330,24 +330,37 @@ def _in_a_box(
 ) -> None:
     """Enter a sandbox, give up all rights, and only then read what to do."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    for number in namespaces:
-        if LIBC.setns(number, 0) != 0:
-            raise OSError(ctypes.get_errno(), "setns")
-    pid = os.fork()  # the process number space holds for children only
+    _enter_namespaces(namespaces)
+    pid = os.fork()
     if pid:
         os.waitpid(pid, 0)
         return
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    os.setsid()
-    os.dup2(connection.fileno(), 200)
+    with _keep_only(connection.fileno(), setting) as line, line.makefile("rb") as stream:
+        _reply(line, function(json.loads(stream.readline())))
+
+
+# --- on the way into a sandbox
+
+
+def _enter_namespaces(numbers: list[int]) -> None:
+    """Enter a sandbox's namespaces; that of process numbers holds for children only."""
+    for number in numbers:
+        if LIBC.setns(number, 0) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+
+
+def _keep_only(descriptor: int, setting: dict) -> socket.socket:
+    """Close all descriptors but a socket's, give up all rights, and return the socket."""
+    os.setsid()  # signals to a process's own group would reach all that were forked here
+    kept = os.dup2(descriptor, 200)
     null = os.open("/dev/null", os.O_RDWR)
     for number in (0, 1) if os.environ.get("GRADING_DEBUG") else (0, 1, 2):
         os.dup2(null, number)
-    os.closerange(3, 200)
-    os.closerange(201, 4096)
+    os.closerange(3, kept)
+    os.closerange(kept + 1, 4096)
     _give_up_rights(setting)
-    with socket.socket(fileno=200) as connection, connection.makefile("rb") as stream:
-        _reply(connection, function(json.loads(stream.readline())))
+    return socket.socket(fileno=kept)
 
 
 # --- in the process that watches a judge and its sandboxes
@@ -428,24 +441,14 @@ def _enter(connection: socket.socket, numbers: list[int], shell) -> None:
     with contextlib.suppress(OSError):
         # Should the machine run out of memory, this process is ended before any other.
         Path("/proc/self/oom_score_adj").write_text("1000")
-    for number in namespaces:
-        if LIBC.setns(number, 0) != 0:
-            raise OSError(ctypes.get_errno(), "setns")
+    _enter_namespaces(namespaces)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # so that the number stays taken, below
-    # The process number space holds for children only.
     pid = os.fork()
     if pid:
         socket.send_fds(connection, [str(pid).encode()], [os.pidfd_open(pid)])
         return
     connection.close()
-    os.setsid()  # signals to a process's own group would reach all that were forked here
-    keep = os.dup2(theirs, 200)
-    null = os.open("/dev/null", os.O_RDWR)
-    for number in (0, 1) if os.environ.get("GRADING_DEBUG") else (0, 1, 2):
-        os.dup2(null, number)
-    os.closerange(3, 200)
-    os.closerange(201, 4096)
-    _give_up_rights(setting)
+    line = _keep_only(theirs, setting)
     os.chdir("/home/learner")
     chosen = "CUDA_VISIBLE_DEVICES"
     visible = {chosen: os.environ[chosen]} if chosen in os.environ else {}
@@ -458,7 +461,7 @@ def _enter(connection: socket.socket, numbers: list[int], shell) -> None:
         signal.signal(name, signal.SIG_DFL)
     if not setting["pictures"]:
         learner.leave_pictures_out()
-    learner.serve(socket.socket(fileno=keep), shell)
+    learner.serve(line, shell)
 
 
 def _spans(setting: dict) -> dict[int, int]:
