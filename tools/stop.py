@@ -39,7 +39,7 @@ def run(module: str, arguments: list[str]) -> int:
     starting = one_start_at_a_time()
 
     def give_up() -> None:
-        # A pool in another thread starts a new process for each that has ended; not from now on.
+        # A pool's own thread replaces every worker that ends; from here on it cannot.
         starting.acquire(timeout=PATIENCE)
         if threading.current_thread() is threading.main_thread():  # the others may not
             for number in SIGNALS:
@@ -108,7 +108,7 @@ def one_start_at_a_time() -> threading.RLock:
 
 
 def remind_main_thread(received: list[int]) -> None:
-    """Send this thread a signal once more if a second later its handler has not run.
+    """Send this thread a signal again if its handler has not run after a second.
 
     Python runs handlers in the main thread only, between two instructions. A signal that comes
     while that thread hands the interpreter's lock to another, on its way into a wait without an

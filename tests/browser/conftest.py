@@ -55,7 +55,7 @@ def listed_pages() -> list[str]:
     return ["index", "search", toc["root"], *names, f"{REFERENCE}transformer"]
 
 
-def what_it_looks_at(nodeid: str) -> str:
+def page_or_file(nodeid: str) -> str:
     """The page that a test looks at, from its parameters; the file of a test without a page."""
     path, _, name = nodeid.partition("::")
     given = name.partition("[")[2].removesuffix("]")
@@ -75,7 +75,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
 
     class ByPage(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return what_it_looks_at(nodeid)
+            return page_or_file(nodeid)
 
     return ByPage(config, log)
 
@@ -85,7 +85,7 @@ def in_one_process(request, tmp_path_factory) -> None:
     """Fail where a page, or a file whose tests need one another, is divided all the same."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker:
-        name = what_it_looks_at(request.node.nodeid).replace("/", "-")
+        name = page_or_file(request.node.nodeid).replace("/", "-")
         seen = tmp_path_factory.getbasetemp().parent / f"looked-at-{name}"
         if not seen.exists():
             seen.write_text(worker)

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from nbformat import validate
 
-from tests.browser.conftest import REFERENCE, host, listed_pages, quick_view, what_it_looks_at
+from tests.browser.conftest import REFERENCE, host, listed_pages, page_or_file, quick_view
 
 MEGABYTE = 1_000_000
 
@@ -26,8 +26,8 @@ MEGABYTE = 1_000_000
         ("test_lab.py::test_menus", "test_lab.py"),
     ],
 )
-def test_what_a_test_looks_at(test, thing):
-    assert what_it_looks_at(test) == thing
+def test_tests_are_grouped_by_page(test, thing):
+    assert page_or_file(test) == thing
 
 
 def test_every_page_is_visited(html):

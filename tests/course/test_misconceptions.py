@@ -233,7 +233,7 @@ def test_the_verdict_can_be_another(number):
     assert expected in WORDS - {EXPECTED[number]}
     word, _, _, instead, _ = found(number, perturbation)[number]
     assert word == expected
-    # What a reader may try leaves the page whole: its last cell asks this of every claim.
+    # A change that the page suggests must not break its last cell, which asserts this too.
     assert not (perturbation.replace and instead) or instead[1], instead
 
 

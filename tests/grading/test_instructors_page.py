@@ -107,7 +107,7 @@ def test_every_command_works(followed):
         assert page.read_bytes()
     assert "its JSON is broken" in (folder / "reports" / f"{ASSIGNMENT}-eve.html").read_text()
     assert "| wrong/" in (folder / "reports" / "kill-matrix.md").read_text()
-    assert "Every answer is scored as its header says." in said
+    assert "Every answer is scored as its header expects." in said
     assert "no hidden test and no solution in _build/learner, exercises" in said
 
 
