@@ -63,6 +63,8 @@ FOCUSED = """() => {
 def stops(page, most: int = 3000) -> list[dict]:
     """Where Tab leads, from the top of the page until it leaves the page or comes round."""
     found = []
+    while page.evaluate(FOCUSED):  # the search page starts in its field: first out of the page
+        page.keyboard.press("Tab")
     while len(found) < most:
         page.keyboard.press("Tab")
         focused = page.evaluate(FOCUSED)
