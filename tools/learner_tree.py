@@ -35,6 +35,7 @@ FILES = (
     "pyproject.toml",
     "requirements.lock",
     "tools/*",
+    "weights.lock",
 )
 # Tools that work on solutions and answers, or on the whole repository.
 INSTRUCTORS = tuple(

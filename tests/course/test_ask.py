@@ -98,7 +98,8 @@ def test_the_folders_are_those_of_grading():
 def test_make_asks_before_it_installs(arguments, tmp_path):
     """With a copy of the Makefile and of tools/, but no .venv: nothing of it appears."""
     shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("fonts"))
-    for name in ("Makefile", "exercises", "solutions", "pyproject.toml", "requirements.lock"):
+    locks = ("requirements.lock", "weights.lock")
+    for name in ("Makefile", "exercises", "solutions", "pyproject.toml", *locks):
         (tmp_path / name).symlink_to(ROOT / name)
     command = ["make", "--jobs=4", f"PYTHON={sys.executable} -S", *arguments]
     begun = time.monotonic()

