@@ -18,6 +18,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from lib import sampling
 from lib.transformer import LanguageModel, Seq2Seq
 
 __all__ = ["generate", "pick_token"]
@@ -37,6 +38,7 @@ def generate(
     use_cache: bool = True,
     temperature: float = 0.0,
     generator: torch.Generator | None = None,
+    choose: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Continue each row of a batch, one pass through the decoder for each new token.
 
@@ -56,6 +58,8 @@ def generate(
         temperature: 0 takes the likeliest token; above 0, tokens are sampled from
             ``softmax(logits / temperature)``.
         generator: for sampling; torch's default when not given.
+        choose: picks the next tokens, int64 ``(batch,)``, from logits ``(batch, vocab_size)``, in
+            place of temperature and generator; :mod:`lib.sampling` has what it can be made of.
 
     Returns:
         The new tokens, integers ``(batch, new)``, ``new <= max_new_tokens``. There are as many
@@ -69,6 +73,10 @@ def generate(
     longest = _check_prompt(prompt, prompt_mask)
     _check_source(model, prompt, encoder_input, encoder_mask)
     check_temperature(temperature)
+    if choose is not None and (temperature or generator is not None):
+        raise ValueError(
+            f"give choose or temperature={temperature} and its generator, got both: choose decides"
+        )
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
     vocab_size, max_len = decoder.output.out_features, decoder.position.max_len
@@ -98,7 +106,7 @@ def generate(
                 mask=prompt_mask,
                 # the last token is never read
                 score=_scorer(decoder, prompt.shape[0], length - 1, context, use_cache),
-                pick=partial(pick_token, temperature=temperature, generator=generator),
+                pick=choose or partial(pick_token, temperature=temperature, generator=generator),
                 end_token=end_token,
             )
         return new.clone()  # an ordinary tensor: what inference mode makes cannot be changed later
@@ -110,12 +118,7 @@ def generate(
 def pick_token(
     logits: Tensor, *, temperature: float = 0.0, generator: torch.Generator | None = None
 ) -> Tensor:
-    r"""Choose a token from each row of logits.
-
-    Sampling uses that :math:`\arg\max_i p_i / e_i`, with :math:`e_i` independent exponential
-    variables, is i with probability :math:`p_i`: :math:`e_i / p_i` is exponential with rate
-    :math:`p_i`, and the smallest of such variables is the i-th with a probability in proportion
-    to its rate. Unlike :func:`torch.multinomial` it never waits for a GPU.
+    """Choose a token from each row of logits: the likeliest, or one by :func:`lib.sampling.sample`.
 
     Args:
         logits: ``(batch, vocab_size)``.
@@ -139,10 +142,7 @@ def pick_token(
         raise ValueError(f"logits must be (batch, vocab_size), got {tuple(logits.shape)}")
     if temperature == 0:
         return logits.argmax(dim=-1)
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    weights = torch.softmax(wide / temperature, dim=-1)  # (batch, vocab_size)
-    noise = torch.empty_like(weights).exponential_(generator=generator)
-    return (weights / noise).argmax(dim=-1)
+    return sampling.sample(sampling.temperature(logits, temperature), generator=generator)
 
 
 def _scorer(
