@@ -13,9 +13,12 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.norms`: layer and root-mean-square normalization (08).
 - :mod:`lib.block`, :mod:`lib.stack`, :mod:`lib.transformer`: one layer, what stacks share, and the
   encoder, decoder and models made of them (08, 09).
-- :mod:`lib.kv_cache`, :mod:`lib.generation`: the KV cache, and decoding with it (10).
+- :mod:`lib.kv_cache`, :mod:`lib.generation`, :mod:`lib.sampling`: the KV cache, decoding with it,
+  and how the next token is drawn (10).
 - :mod:`lib.efficient`: sliding windows, Linformer, Performer (11).
 - :mod:`lib.pretrained`: trained weights of the BERT family in the course's encoder (12).
+- :mod:`lib.smollm`: a published language model in the course's own; :mod:`lib.gguf` reads its file,
+  and :mod:`lib.bpe` is its tokenizer.
 - :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
   a clock that waits for the device; :mod:`lib.crossover`: from which length on a cache pays.
 - :mod:`lib.extrapolation`, :mod:`lib.warmup`: training grids (07, 08);

@@ -45,3 +45,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     found = [collection_path] if collection_path.is_file() else collection_path.rglob("test_*.py")
     uses = any("@pytest.mark.cuda" in path.read_text(encoding="utf-8") for path in found)
     return None if uses else True
+
+
+@pytest.fixture(scope="session")
+def smollm_file() -> Path:
+    """The language model's file. Where it is missing, tests are skipped, and fail under CI."""
+    from lib import smollm
+
+    if smollm.find() is None:
+        reason = "the language model is not installed: it comes with the extra `pretrained`"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+    return smollm.find()
+
+
+@pytest.fixture(scope="session")
+def language_model(smollm_file):
+    """Model and tokenizer, loaded once for a process: 538 MB. Leave them as they are."""
+    from lib import smollm
+
+    return smollm.load(smollm_file)
