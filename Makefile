@@ -12,7 +12,7 @@ PORT ?= 8000
 ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
-.PHONY: help serve book take-away zip pdf epub start lab check test test-long lint library course nbval answers grading browser \
+.PHONY: help serve book take-away zip pdf epub start lab check chat test test-long lint library course nbval answers grading browser \
         links exercises learner-tree grade hub bench results lock clean
 
 help:  ## list the targets
@@ -45,6 +45,9 @@ lab: .ask-lab .env-lab  ## open JupyterLab on work/, with the chapters and the V
 
 check: .ask-check .env-lab  ## run the tests that you see, and say what is missing (EXERCISE=05-rope; without: all you started)
 	@$(RUN) tools.selfcheck $(if $(EXERCISE),"$(EXERCISE)")
+
+chat: .env-chat  ## ask a published language model that runs on lib (QUESTION="..." answers once and ends)
+	@$(RUN) tools.chat
 
 # --- grade
 exercises: .env-grade  ## regenerate exercises/ from solutions/
@@ -112,13 +115,15 @@ clean:  ## remove what was built (not .venv, not people's work)
 	@$(PLAIN) tools.ask grade "$(ASSIGNMENT)" "$(JOBS)"
 
 # The environment: a call that finds everything installed returns at once.
-.PHONY: .env-book .env-paper .env-lab .env-grade .env-hub .env-all
+.PHONY: .env-book .env-paper .env-lab .env-chat .env-grade .env-hub .env-all
 .env-book:
 	@$(PLAIN) tools.env book $(if $(WEIGHTS),pretrained)
 .env-paper:
 	@$(PLAIN) tools.env book paper
 .env-lab:
 	@$(PLAIN) tools.env lab $(if $(WEIGHTS),pretrained)
+.env-chat:
+	@$(PLAIN) tools.env pretrained
 .env-hub:
 	@$(PLAIN) tools.env hub grade
 .env-grade:

@@ -275,13 +275,16 @@ def message(tokenizer: Tokenizer, role: str, content: str) -> list[int]:
     return [start, *tokenizer.encode(f"{role}\n{content}"), end, *tokenizer.encode("\n")]
 
 
-def chat(tokenizer: Tokenizer, messages: Sequence[Mapping[str, str]]) -> list[int]:
+def chat(
+    tokenizer: Tokenizer, messages: Sequence[Mapping[str, str]], *, system: str | None = SYSTEM
+) -> list[int]:
     """A conversation as tokens, up to where the model's answer begins.
 
     Args:
         tokenizer: as from :func:`load`.
-        messages: each with its ``"role"`` and ``"content"``. If the first is not the system's,
-            the one that the model was trained with comes before it.
+        messages: each with its ``"role"`` and ``"content"``.
+        system: the system's message, unless the first of the messages is one; by default the one
+            that the model was trained with. None where a conversation goes on.
 
     Returns:
         The tokens' numbers. The answer ends with the token ``<|im_end|>``.
@@ -291,7 +294,7 @@ def chat(tokenizer: Tokenizer, messages: Sequence[Mapping[str, str]]) -> list[in
     """
     if not messages:
         raise ValueError("there is no message to answer")
-    if messages[0]["role"] != "system":
-        messages = [{"role": "system", "content": SYSTEM}, *messages]
+    if system is not None and messages[0]["role"] != "system":
+        messages = [{"role": "system", "content": system}, *messages]
     tokens = [token for each in messages for token in message(tokenizer, **each)]
     return [*tokens, tokenizer.special["<|im_start|>"], *tokenizer.encode("assistant\n")]

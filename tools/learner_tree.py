@@ -57,7 +57,7 @@ TARGETS = frozenset(
     {
         *("help", "clean"),
         *("serve", "book", "take-away", "zip", "pdf", "epub"),
-        *("start", "lab", "check"),
+        *("start", "lab", "check", "chat"),
     }
 )
 
