@@ -81,7 +81,6 @@ class Tokenizer:
 
     Attributes:
         special: the numbers of the special tokens, by their text.
-        vocab_size: number of different tokens.
 
     Raises:
         ValueError: if a merge makes a token that is not in the vocabulary.

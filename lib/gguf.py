@@ -107,12 +107,10 @@ KINDS = {
 
 
 class StoredTensor(NamedTuple):
-    """One tensor as it is in the file.
+    """One tensor as it is in the file: the type of its numbers, such as ``"Q4_1"``, shape and bytes.
 
-    Attributes:
-        kind: the type of its numbers, such as ``"Q4_1"``.
-        shape: rows first, as in torch (in the file the other way round).
-        data: its bytes, uint8. They are mapped, and read from the disk when they are used.
+    The shape has rows first, as in torch; in the file it is the other way round. The bytes, uint8,
+    are mapped, and read from the disk when they are used.
     """
 
     kind: str
