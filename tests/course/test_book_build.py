@@ -194,9 +194,9 @@ def test_key_covers_the_data_files_that_a_module_reads(tiny):
     assert key(tiny) != before
 
 
-def test_key_tells_whether_an_optional_package_is_installed(tiny, monkeypatch):
+@pytest.mark.parametrize("name", book.OPTIONAL)
+def test_key_tells_whether_an_optional_package_is_installed(tiny, monkeypatch, name):
     """A page with the trained weights and a page without them are two pages."""
-    (name,) = book.OPTIONAL
     tiny.write("lib/base.py", f"VALUE = 'first'  # {name}\n")  # chapter one reaches it
     keys = {"one": [], "two": []}
     for version in (None, "0.1.0", "0.2.0"):
@@ -213,8 +213,8 @@ def installed(version):
     return version
 
 
-def test_installing_an_optional_package_runs_what_names_it_again(tiny, monkeypatch):
-    (name,) = book.OPTIONAL
+@pytest.mark.parametrize("name", book.OPTIONAL)
+def test_installing_an_optional_package_runs_what_names_it_again(tiny, monkeypatch, name):
     tiny.chapter("two", f"print('{name}')")
     for version, ran in ((None, {"one": 1, "two": 1}), (None, {}), ("0.1.0", {"two": 1})):
         monkeypatch.setattr(book, "version", lambda _, version=version: installed(version))
@@ -223,9 +223,9 @@ def test_installing_an_optional_package_runs_what_names_it_again(tiny, monkeypat
 
 
 def test_optional_packages_are_those_that_lib_looks_for():
-    from lib import pretrained
+    from lib import pretrained, smollm
 
-    assert set(book.OPTIONAL) == {pretrained.PACKAGE}
+    assert set(book.OPTIONAL) == {pretrained.PACKAGE, smollm.PACKAGE}
 
 
 # --- executing
