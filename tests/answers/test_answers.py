@@ -180,12 +180,12 @@ def test_no_verdict_depends_on_the_random_numbers(slug, salt):
     assert not any(found.values()), found
 
 
-@pytest.mark.long
+@pytest.mark.parametrize("step", [50, pytest.param(1, marks=pytest.mark.long)])
 @ACROSS
-def test_every_mutant_is_caught_or_explained(slug):
+def test_every_mutant_is_caught_or_explained(slug, step):
     made = {mutant.name: mutant for mutant in mutants.mutants(slug)}
-    assert len(made) >= 50
-    survivors = answers.survivors(slug, made.values())
-    explained = mutants.equivalent(slug).keys()
+    assert len(made) >= 1000
+    survivors = answers.survivors(slug, list(made.values())[::step])
+    explained = mutants.explained(slug, survivors, every=step == 1)
     print(f"{slug}: {len(made)} mutants, {len(survivors)} survive, {len(explained)} explained")
-    assert survivors == explained
+    assert not survivors - explained.keys()
