@@ -56,6 +56,10 @@ class Probe:
 
         return run
 
+    def also(self, what):
+        """Say what the tests that are added when the work is graded look at; see `make check`."""
+        print(f"When graded, also: {what}.")
+
     def close(self, actual, expected, hint="", *, tolerance=1e-10, name="the result"):
         """Compare data (tensors, numbers, strings, None, and tuples or lists of them).
 
