@@ -329,9 +329,7 @@ class SplitProbe(Probe):
         if place := getattr(problem, "answer_place", None):
             line, name, source = place
             text += f"\nin line {line} of the cell, in `{name}`: {source}"
-        if any(word in str(problem) for word in ("shape", "size", "imension")):
-            text += "\nPrint the .shape of each tensor and compare with the docstring."
-        return text
+        return text + self._advice(problem)
 
     def check(self, tried):
         inner = super().check(tried)
