@@ -160,7 +160,7 @@ def test_advice_is_given_where_it_helps_and_nowhere_else():
 
 def test_a_gradient_that_does_not_arrive_is_no_missing_return():
     (found,) = probe.gradients(lambda x: x.detach() * 2, torch.ones(2), upstream=torch.ones(2))
-    with pytest.raises(AssertionError, match="^the gradient for x: none arrives, so something"):
+    with pytest.raises(AssertionError, match=r"^the gradient for x: none arrives"):
         probe.close(found, torch.ones(2), name="the gradient for x")
     probe.close(None, None, name="the gradient for x")
 
