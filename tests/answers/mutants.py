@@ -9,15 +9,22 @@ expression, parameter, result and function. A mutant that keeps all its points i
 import ast
 import copy
 import itertools
+import json
 import re
 import runpy
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import tampering
 
-from tools import answers
+from tools import answers, exercises
 from tools.answers import Answer
+
+RECORD = answers.BANKS / "mutants.json"
+PAGE = answers.ROOT / "book" / "for-instructors.md"
+MARK = "<!-- mutants: written by `make mutants` -->"
+END = "<!-- mutants -->"
 
 OPERATORS = {
     ast.Add: [ast.Sub],
@@ -117,6 +124,47 @@ def explained(slug: str, survivors: set[str], *, every: bool = True) -> dict[str
     if every and idle:
         raise ValueError(f"{path} explains what does not survive: {sorted(idle)}")
     return found
+
+
+def counts(kinds: dict[str, str], fates: dict[str, str]) -> dict[str, list[int]]:
+    """For each kind of change: how many mutants did something, and how many of them were caught."""
+    found: dict[str, list[int]] = {}
+    for name, fate in fates.items():
+        if fate != "idle":
+            made, caught = found.get(kinds[name], [0, 0])
+            found[kinds[name]] = [made + 1, caught + (fate == "caught")]
+    return dict(sorted(found.items()))
+
+
+def recorded() -> dict[str, dict[str, list[int]]]:
+    """`counts` of all mutants of each assignment, as ``make mutants`` wrote them last."""
+    return json.loads(RECORD.read_text())
+
+
+def quote(record: dict[str, dict[str, list[int]]], page: str) -> str:
+    """The instructors' page with the record's table between its marks."""
+    rows = [["change", *(slug[:2] for slug in record)], ["---", *("--:" for _ in record)]]
+    for kind in sorted({kind for counted in record.values() for kind in counted}):
+        cells = [counted.get(kind) for counted in record.values()]
+        rows.append([kind, *(f"{100 * c[1] / c[0]:.0f}% ({c[0]})" if c else "" for c in cells)])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    before, _, rest = page.partition(MARK)
+    return f"{before}{MARK}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
+
+
+def main(slugs: list[str]) -> None:
+    """Try all mutants, print those that are not explained, and write the record and the page."""
+    record = recorded() if RECORD.is_file() else {}
+    for slug in slugs or exercises.slugs():
+        made = {mutant.name: mutant for mutant in mutants(slug)}
+        fates = answers.fates(slug, made.values())
+        kept = {name for name, fate in fates.items() if fate == "kept"}
+        unexplained = sorted(kept - explained(slug, kept, every=False).keys())
+        print(f"{slug}: {len(kept)} of {len(made)} kept, {len(unexplained)} unexplained")
+        print("".join(f"  {name}\n" for name in unexplained), end="", flush=True)
+        record[slug] = counts({name: made[name].about for name in made}, fates)
+    RECORD.write_text(json.dumps(dict(sorted(record.items())), indent=1) + "\n")
+    PAGE.write_text(quote(record, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def mutants(slug: str) -> Iterator[Answer]:
@@ -381,3 +429,7 @@ def _is_value(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
 
 def _kind(call: str) -> str:
     return call.partition("(")[0]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

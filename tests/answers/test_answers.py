@@ -190,10 +190,18 @@ def test_no_verdict_depends_on_the_random_numbers(slug, salt):
 def test_every_mutant_is_caught_or_explained(slug, step):
     made = {mutant.name: mutant for mutant in mutants.mutants(slug)}
     assert len(made) >= 1000
-    survivors = answers.survivors(slug, list(made.values())[::step])
-    explained = mutants.explained(slug, survivors, every=step == 1)
-    print(f"{slug}: {len(made)} mutants, {len(survivors)} survive, {len(explained)} explained")
-    assert not survivors - explained.keys()
+    fates = answers.fates(slug, list(made.values())[::step])
+    kept = {name for name, fate in fates.items() if fate == "kept"}
+    explained = mutants.explained(slug, kept, every=step == 1)
+    assert not kept - explained.keys()
+    if step == 1:
+        counted = mutants.counts({name: made[name].about for name in made}, fates)
+        assert mutants.recorded()[slug] == counted, "run `make mutants` and commit what it writes"
+
+
+def test_the_instructors_page_has_the_recorded_kill_rates():
+    page = (answers.ROOT / "book" / "for-instructors.md").read_text(encoding="utf-8")
+    assert mutants.quote(mutants.recorded(), page) == page
 
 
 def shown_answers(slug: str) -> Iterator[tuple[str, Answer]]:
