@@ -1,6 +1,6 @@
 """Divides a float64 x in place: `to` does not copy what has the dtype already.
 
-Loses: rms-norm, rms-norm-precision
+Loses: rms-norm
 """
 
 import torch
