@@ -1,6 +1,6 @@
 """Writes the turned part into the caller's queries and keys.
 
-Loses: heads, heads-precision
+Loses: heads
 """
 
 import torch
