@@ -13,7 +13,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book take-away zip pdf epub start lab check chat test test-long lint library course nbval answers grading browser \
-        links exercises learner-tree grade hub bench results lock clean
+        links exercises learner-tree grade hub bench mutants results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -86,6 +86,9 @@ links: .env-book  ## ask the book's external links whether they still answer (wa
 # --- measure
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
 	@for name in memory operators decoding growth kv_cache; do $(RUN) benchmarks.$$name && echo || exit 1; done
+
+mutants: .env-all  ## try every mutant of the solutions; the kill rates go into the instructors' page (10 minutes or less)
+	@PYTHONPATH=tests/answers $(RUN) mutants $(ASSIGNMENTS)
 
 results: .env-all  ## train the grids that chapters 07 to 09 draw from, where code or settings changed (FORCE=1: all)
 	@$(RUN) benchmarks.record $(if $(FORCE),--force)

@@ -30,7 +30,7 @@ from grading.notebook import (
     plan,
     rebuild,
 )
-from grading.runner import pool
+from grading.runner import pool, sandbox
 from grading.runner.forkserver import ForkServerError
 from grading.runner.job import Cell, Job, Limits
 from grading.storage import GRADED, RETRY, ZERO, Record
@@ -92,6 +92,11 @@ def grade_all(
     """
     options, show = options or Options(), show or report.Progress()
     known(course, assignment)
+    if place := sandbox.shown(course.root):
+        raise Refusal(
+            f"submitted code would see {course.root}: it sees all of {place}, where Python is. "
+            "Move the course to another place"
+        )
     learners = submission.learners(course.submitted, assignment)
     chosen = _choose(course, assignment, learners, wanted)
     storage.check(course, assignment)

@@ -137,9 +137,16 @@ class Page(HTMLExporter):
 
 
 class FeedbackExporter(Page):
-    """nbgrader's page without scripts: its only one loads MathJax from another site."""
+    """nbgrader's page without scripts: its only one loads MathJax from another site.
 
-    edits: ClassVar[dict[str, str]] = {"<head>": HEAD, MATHJAX: CONTAINED}
+    In the list of scores each cell has its own name, where nbgrader calls all of them "Test cell".
+    """
+
+    edits: ClassVar[dict[str, str]] = {
+        "<head>": HEAD,
+        MATHJAX: CONTAINED,
+        ">Test cell<": ">{{ cell.metadata.nbgrader.grade_id }}<",
+    }
     compiled: ClassVar[Compiled] = Compiled()
 
 

@@ -26,7 +26,7 @@ TYPESET = """<script>
 MathJax = {
   tex: {
     inlineMath: [["$", "$"], ["\\\\(", "\\\\)"]],
-    packages: {"[-]": ["html", "require", "autoload"]},
+    packages: {"[-]": ["html", "require", "autoload", "bbox", "unicode"]},
     macros: {mmlToken: "\\\\text{mmlToken}"}
   },
   options: {enableMenu: false}
@@ -36,7 +36,7 @@ MathJax = {
 """
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}' {handlers}; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; form-action 'none'; "
+    "img-src data:; font-src 'self' data:; connect-src 'self'; form-action 'none'; "
     "base-uri 'none'"
 )
 

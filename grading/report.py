@@ -18,7 +18,9 @@ from grading.course import Course
 from grading.storage import GRADED, RETRY, ZERO, load
 from grading.submission import printable
 
-FORMULA = re.compile(r"(^|[;|] ?)(?=[=+@-])")  # programs cut a line at other signs than commas, too
+# Programs cut a line at other signs than commas, too, and some take signs of full width (as East
+# Asian keyboards type them) for the ordinary ones.
+FORMULA = re.compile(r"(^|[;|] ?)(?=[=+@\uff1d\uff0b\uff20\uff0d-])")
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 

@@ -181,11 +181,12 @@ def score_notebooks(books: Iterable[NotebookNode], *, salt: str = "") -> Iterato
         yield from pool.imap(functools.partial(_run_apart, salt=salt), books)
 
 
-def survivors(slug: str, mutants: Iterable[Answer]) -> set[str]:
-    """The names of the mutants, each of one cell, that keep all points.
+def fates(slug: str, mutants: Iterable[Answer]) -> dict[str, str]:
+    """What became of each mutant, of one cell each: ``caught``, ``kept`` (all its points) or
+    ``idle``, if it kept them and its own `idle()` says that it did nothing.
 
-    A process runs the cells up to the solutions once, forks for each mutant and stops at the
-    first lost point. What takes longer than `PATIENCE` is caught.
+    A process runs the cells up to the solutions once, forks for each mutant and stops at the first
+    lost point. What takes longer than `PATIENCE` is caught.
     """
     chunks: list[tuple[str, list[Answer]]] = []
     for mutant in mutants:
@@ -194,14 +195,17 @@ def survivors(slug: str, mutants: Iterable[Answer]) -> set[str]:
             chunks.append((cell, []))
         chunks[-1][1].append(mutant)
     with _processes() as pool:
-        chunk_survivors = pool.imap(functools.partial(_survivors, slug), chunks)
-        return {name for names in chunk_survivors for name in names}
+        return {
+            name: fate
+            for found in pool.imap(functools.partial(_fates, slug), chunks)
+            for name, fate in found.items()
+        }
 
 
-def _survivors(slug: str, chunk: tuple[str, list[Answer]]) -> list[str]:
-    """Those mutants of one cell that keep all points."""
+def _fates(slug: str, chunk: tuple[str, list[Answer]]) -> dict[str, str]:
+    """Those of the mutants of one cell."""
     changed, mutants = chunk
-    space: dict = {"__name__": "__main__", "__builtins__": builtins}
+    space: dict = {"__name__": "__main__", "__builtins__": builtins, "idle": bool}
     book = notebook(slug)
     tests, earlier, reference = [], [], ""
     for step in plan(book, book):
@@ -214,24 +218,26 @@ def _survivors(slug: str, chunk: tuple[str, list[Answer]]) -> list[str]:
             reference = step.source
             earlier, tests = tests, []  # the cell's own tests follow it: they come first
     tests += earlier
-    if not _keeps_all(reference, tests, space):
+    if _fate(reference, tests, space) != "kept":
         raise ValueError(f"the solution of {slug} itself loses points, at cell {changed}")
-    return [each.name for each in mutants if _keeps_all(each.cells[changed], tests, space)]
+    return {each.name: _fate(each.cells[changed], tests, space) for each in mutants}
 
 
-def _keeps_all(source: str, tests: list[NotebookNode], space: dict) -> bool:
-    """Whether all points are kept with this source in place; asked in a process of its own."""
+def _fate(source: str, tests: list[NotebookNode], space: dict) -> str:
+    """What becomes of this source in place of the solution; tried in a process of its own."""
     child = os.fork()
     if child == 0:
-        all_points = False
+        status = 1
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(PATIENCE)
             _execute(source, space)
-            all_points = all(_keeps(cell, space) for cell in tests)
+            if all(_keeps(cell, space) for cell in tests):
+                status = 2 if space["idle"]() else 0
         finally:
-            os._exit(0 if all_points else 1)
-    return os.waitpid(child, 0)[1] == 0
+            os._exit(status)
+    status = os.waitpid(child, 0)[1]
+    return {0: "kept", 2 << 8: "idle"}.get(status, "caught")
 
 
 def _keeps(cell: NotebookNode, space: dict) -> bool:

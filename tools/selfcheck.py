@@ -9,6 +9,7 @@ that runs too long is stopped, one that ends Python costs a restart, and the che
 """
 
 import argparse
+import ast
 import re
 import shutil
 import sys
@@ -60,11 +61,16 @@ UNKNOWN = Outcome("unknown")
 
 @dataclass
 class Task:
-    """A section of the exercise: its heading, its answer cells and its tests, by their names."""
+    """A section of the exercise: its heading, its answer cells and its tests, by their names.
+
+    Attributes:
+        hidden: what its hidden tests look at, as the visible ones announce it.
+    """
 
     title: str
     answers: list[str] = field(default_factory=list)
     tests: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -87,9 +93,17 @@ def tasks(release: NotebookNode) -> list[Task]:
             sections += [Task(title) for level, title in headings if level == 2]
         elif is_grade(cell):
             sections[-1].tests.append(cell.metadata.nbgrader.grade_id)
+            sections[-1].hidden += _announced(cell.source)
         elif is_solution(cell):
             sections[-1].answers.append(cell.metadata.nbgrader.grade_id)
     return [task for task in sections if task.tests]
+
+
+def _announced(source: str) -> list[str]:
+    """What a test cell says with ``probe.also("...")``."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    also = (call for call in calls if ast.unparse(call.func) == "probe.also")
+    return [ast.literal_eval(call.args[0]) for call in also]
 
 
 def steps(data: bytes, release: NotebookNode) -> tuple[list[notebook.Step], list[str]]:
@@ -302,10 +316,13 @@ def report(slug: str, listed: list[Task], verdicts: list[Verdict], other: list[s
     done = words.count("done")
     print(f"\n{slug}: {done} of {len(words)} tasks done", end="")
     print("".join(f", {words.count(w)} {w}" for w in ("fails", "not yet") if w in words) + ".")
-    if done == len(words):
-        print(
-            "These are the tests that you see. More run when it is graded: reread the docstrings."
-        )
+    finished = [task for task, word in zip(listed, words, strict=True) if word == "done"]
+    if finished:
+        print("These are the tests that you see. When it is graded, hidden ones look at more:")
+        for task in finished:
+            about = "; ".join(task.hidden) or "whatever the docstring promises"
+            text = f"{task.title}: {about}."
+            print(textwrap.fill(text, 98, initial_indent="  ", subsequent_indent="    "))
     if other:
         changed = f"The given cells {', '.join(other)} are not as released in your notebook"
         newer = start.origin(start.mine(slug)) not in (

@@ -468,7 +468,8 @@ def _spans(setting: dict) -> dict[int, int]:
     """The limits of each single process, by the system's numbers for them."""
     spans = {
         resource.RLIMIT_FSIZE: setting["disk"],
-        resource.RLIMIT_CORE: 0,
+        # With 0, a program that the machine pipes its cores to would still be run, outside.
+        resource.RLIMIT_CORE: 1,
         resource.RLIMIT_NOFILE: 256,
         resource.RLIMIT_CPU: int(setting["total_seconds"]) + 5,
         resource.RLIMIT_MEMLOCK: 2**20,

@@ -56,6 +56,10 @@ class Probe:
 
         return run
 
+    def also(self, what):
+        """Say what the tests that are added when the work is graded look at; see `make check`."""
+        print(f"When graded, also: {what}.")
+
     def close(self, actual, expected, hint="", *, tolerance=1e-10, name="the result"):
         """Compare data (tensors, numbers, strings, None, and tuples or lists of them).
 
@@ -63,6 +67,8 @@ class Probe:
         absolute and as relative. The message says where and by how much, then gives the hint.
         """
         problem = self._difference(actual, expected, tolerance, name)
+        if problem and actual is None and "gradient" in name:
+            problem = f"{name}: none arrives, so something on the way is detached"
         if problem:
             raise AssertionError(f"{problem}\n{hint}".strip())
 
@@ -150,9 +156,17 @@ class Probe:
             code, line = lines[-1]
             source = linecache.getline(code.co_filename, line).strip()
             text += f"\nin line {line} of the cell, in `{code.co_name}`: {source}"
+        return text + self._advice(problem)
+
+    def _advice(self, problem):
+        """What helps where torch's own message does not say it; they come as these exceptions."""
+        if not isinstance(problem, (RuntimeError, IndexError)):
+            return ""
+        if "inplace operation" in str(problem):
+            return "\nSomething that the gradient needs was changed in place: work on a new tensor."
         if any(word in str(problem) for word in ("shape", "size", "imension")):
-            text += "\nPrint the .shape of each tensor and compare with the docstring."
-        return text
+            return "\nPrint the .shape of each tensor and compare with the docstring."
+        return ""
 
     def _watched(self, function, args):
         """The result of a call, and which of its arguments it changed; the first is number 1."""

@@ -102,10 +102,13 @@ class Incoming:
 
     Args:
         connection: from where.
+
+    Attributes:
+        size: bytes of the last frame.
     """
 
     def __init__(self, connection: socket.socket):
-        self.connection = connection
+        self.connection, self.size = connection, 0
         self._parts: list[memoryview] = []  # of a frame: its head, its header, its body
         self._data: memoryview | None = None  # the part that is arriving
         self._done = 0
@@ -129,6 +132,7 @@ class Incoming:
         while len(self._parts) < 3:
             self._parts.append(self._read(sizes[len(self._parts) - 1], deadline))
         (_, text, body), self._parts = self._parts, []
+        self.size = sum(sizes)
         try:
             header = json.loads(bytes(text))
         except (ValueError, RecursionError, MemoryError):

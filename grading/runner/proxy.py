@@ -29,6 +29,7 @@ from grading.runner.protocol import (
 )
 
 MAX_CALLBACKS = 100_000  # calls from the answer to functions of the tests, per request
+MAX_PASSED = 2**28  # bytes that it may pass to them in a cell: a test may keep its arguments
 MAX_TEXT = 100_000
 MAX_SHOWN = 300  # characters of a message that a library raised in the answer
 OWN = "(its message is your code's own and is not shown: the tests' inputs may be in it)"
@@ -52,6 +53,7 @@ class Session:
         self.callbacks: dict[int, Callable] = {}
         self._numbers = itertools.count()
         self.printed = False  # whether the answer has printed anything while a test called it
+        self.passed = 0  # bytes that it has passed to functions of the tests
         self._open()
 
     def now(self) -> float:
@@ -73,7 +75,7 @@ class Session:
     def begin(self, seconds: float) -> None:
         """A cell begins: it has this long."""
         self.deadline = self.now() + seconds
-        self.printed = False
+        self.printed, self.passed = False, 0
 
     def close(self) -> None:
         if self.sandbox is not None:
@@ -139,6 +141,9 @@ class Session:
                 calls += 1
                 if calls > MAX_CALLBACKS or interrupted:
                     raise Ended("it called functions of the tests without end")
+                self.passed += self.incoming.size
+                if self.passed > MAX_PASSED:
+                    raise Ended(f"it passed more than {MAX_PASSED >> 20} MB to functions of tests")
                 answer, back = self._called(header, Body(body))
                 send(connection, answer, back, self.deadline + self._waited)
         except Timeout:
@@ -329,9 +334,7 @@ class SplitProbe(Probe):
         if place := getattr(problem, "answer_place", None):
             line, name, source = place
             text += f"\nin line {line} of the cell, in `{name}`: {source}"
-        if any(word in str(problem) for word in ("shape", "size", "imension")):
-            text += "\nPrint the .shape of each tensor and compare with the docstring."
-        return text
+        return text + self._advice(problem)
 
     def check(self, tried):
         inner = super().check(tried)

@@ -27,6 +27,9 @@ from grading.runner.job import Limits
 
 HOME = "/home/learner"
 WRITABLE = ("/tmp", HOME, "/dev/shm")
+EXCHANGE = (
+    "/usr/local/share/nbgrader"  # where nbgrader puts an exchange unless it is told otherwise
+)
 REMEDY = (
     "install bubblewrap (Debian, Ubuntu: apt-get install bubblewrap; Fedora: dnf install "
     "bubblewrap). If it is there and refuses, the machine forbids user namespaces: run as root, "
@@ -50,6 +53,13 @@ def python_folders() -> list[str]:
         for place in places
         if not any(place != other and place.startswith(other + "/") for other in places)
     )
+
+
+def shown(path: Path) -> str | None:
+    """The folder with which submitted code would see this one; None if it does not see it."""
+    real = path.resolve()
+    folders = map(Path, python_folders())
+    return next((str(folder) for folder in folders if real.is_relative_to(folder)), None)
 
 
 def devices(folder: Path = Path("/dev")) -> list[Path]:
@@ -89,6 +99,8 @@ def command(limits: Limits, *, info: int, calls: int, root: bool, gpu: bool = Fa
         package = os.path.join(os.path.realpath(sysconfig.get_path(name)), "lib")
         if os.path.isdir(package):
             words += ["--tmpfs", package, "--remount-ro", package]
+    if os.path.isdir(EXCHANGE):
+        words += ["--tmpfs", EXCHANGE, "--remount-ro", EXCHANGE]
     for name in ("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"):
         words += ["--ro-bind-try", name, name]
     words += ["--proc", "/proc", "--dev", "/dev"]

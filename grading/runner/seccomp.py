@@ -4,8 +4,9 @@ The sandbox already leaves nothing to gain by them. A user namespace of one's ow
 processes share, sockets that no network namespace holds back, and the calls in which most ways out
 of a sandbox were found are one more door, so they are shut: for the process, all that it starts,
 and for good. Memory that belongs neither to a process nor to a file of the sandbox is refused too,
-because nothing would count it. A filter is a small program for the kernel (see seccomp(2) in the
-Linux manual).
+because nothing would count it: pages that only a pipe or a socket still holds, queues of events,
+locks of single bytes. A filter is a small program for the kernel (see seccomp(2) in the Linux
+manual).
 """
 
 import ctypes
@@ -17,7 +18,7 @@ import struct
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
 ALLOW, ERROR = 0x7FFF0000, 0x00050000
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
-CALL, MACHINE, ARGUMENT, FLAGS = 0, 4, 16, 40  # where they stand in what is looked at
+CALL, MACHINE, ARGUMENT, SECOND, FLAGS = 0, 4, 16, 24, 40  # where they stand in what is looked at
 CLONE_NEWUSER = 0x10000000
 FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink: these belong to the sandbox
 X32 = 0x40000000  # the bit of x86's third set of calls
@@ -58,6 +59,13 @@ REFUSED = {
     "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),
+    "vmsplice": (278, 75),
+    "splice": (275, 76),
+    "tee": (276, 77),
+    "sendfile": (40, 71),
+    "inotify_init1": (294, 26),  # they also tell what the machine's other programs open
+    "fanotify_init": (300, 262),
+    "io_setup": (206, 0),  # of these, all programs of the machine have a number together
 }
 # A change of rights would reach Python itself through /proc/self/exe if it is the grader's own.
 # It is answered with "done" and not done: copying a file wants it.
@@ -69,7 +77,9 @@ PRETENDED = {
     "setsid": (112, 157),
     "setpgid": (109, 154),
 }
-CLONE, CLONE3, SOCKET, MMAP = (56, 220), (435, 435), (41, 198), (9, 222)
+CLONE, CLONE3, MMAP = (56, 220), (435, 435), (9, 222)
+SOCKET, SOCKETPAIR = (41, 198), (53, 199)
+FCNTL, LOCKS = (72, 25), (6, 7, 37, 38)  # F_SETLK and F_OFD_SETLK, without and with waiting
 PRCTL, PR_SET_DUMPABLE = (157, 167), 4  # a process may not hide from the watch
 MAP_SHARED, MAP_ANONYMOUS = 0x01, 0x20
 MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
@@ -106,6 +116,7 @@ def program(machine: str) -> bytes:
         answer(numbers[column], 0)
     if machine == "x86_64":
         answer(90, 0)  # chmod
+        answer(253, errno.EPERM)  # inotify_init
     answer(CLONE3[column], errno.ENOSYS)  # its flags cannot be seen; clone is used instead
     add(EQUAL, CLONE[column], 0, 4)
     add(LOAD, ARGUMENT)
@@ -123,7 +134,14 @@ def program(machine: str) -> bytes:
     add(ANY_BIT, MAP_SHARED, 0, 1)  # MAP_SHARED_VALIDATE has that bit too
     add(RETURN, ERROR | errno.EPERM)
     add(RETURN, ALLOW)
-    add(EQUAL, SOCKET[column], 0, len(FAMILIES) + 2)
+    add(EQUAL, FCNTL[column], 0, len(LOCKS) + 3)
+    add(LOAD, SECOND)
+    for place, kind_of_lock in enumerate(LOCKS):
+        add(EQUAL, kind_of_lock, len(LOCKS) - place, 0)
+    add(RETURN, ALLOW)
+    add(RETURN, ERROR | errno.ENOLCK)
+    add(EQUAL, SOCKET[column], 1, 0)
+    add(EQUAL, SOCKETPAIR[column], 0, len(FAMILIES) + 2)
     add(LOAD, ARGUMENT)
     for place, family in enumerate(FAMILIES):
         add(EQUAL, family, len(FAMILIES) - place, 0)

@@ -30,7 +30,7 @@ SOCKETS = {"sockets:": 425_984, "TCP:": 10 * 2**20, "TCP6:": 10 * 2**20}
 WEIGHT = 1.25  # one step of niceness: a process gets 1.25 times less of a processor
 START, END, GONE = b"start", b"end", b"gone"  # what the judge may ask for, or tell
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT)
-HELD = ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:")  # memory, in a process's `status`
+HELD = ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:", "HugetlbPages:")  # in a `status`
 Learner = Callable[[dict, list[int]], tuple[int, int]]
 
 
@@ -126,20 +126,24 @@ class Usage:
         self.files = sum(disk.f_files - disk.f_ffree for disk in disks)
         written = sum((disk.f_blocks - disk.f_bfree) * disk.f_frsize for disk in disks)
         written += self._buffers()
-        held = sum(self._held(pid) for pid in stats)
+        holders = self._holders(stats)
+        held = sum(map(self._held, holders))
         self.memory = written + max(0, held - self._spare)
         if self.memory > enough:
-            self.memory = written + sum(self._share(pid) for pid in stats)
+            self.memory = written + sum(map(self._share, holders))
         if self.memory > enough:
             # One that is about to become another program has its parent's memory for a moment.
             time.sleep(TICK / 5)
-            again = written + sum(self._share(pid) for pid in self._stats())
+            again = written + sum(map(self._share, self._holders(self._stats())))
             self.memory = min(self.memory, again)
 
     def _read(self, name: str) -> str:
         """A file of /proc; empty if its process has ended, or is not ours to look into."""
         try:
-            with open(os.open(name, os.O_RDONLY, dir_fd=self._proc), errors="replace") as file:
+            handle = os.open(name, os.O_RDONLY, dir_fd=self._proc)
+            # A process's name is its own to choose. Of it, the kernel quotes "\n" and no other end
+            # of a line.
+            with open(handle, errors="replace", newline="\n") as file:
                 return file.read()
         except OSError:
             return ""
@@ -165,12 +169,28 @@ class Usage:
 
     def _running(self, stats: dict[int, list[str]]) -> int:
         """How many threads run, or would if there were a processor."""
-        states = []
-        for pid in stats:
-            with contextlib.suppress(OSError):
-                tasks = os.listdir(f"/proc/self/fd/{self._proc}/{pid}/task")
-                states += [self._stat(f"{pid}/task/{task}")[:1] for task in tasks]
+        states = [self._stat(task)[:1] for pid in stats for task in self._tasks(pid)]
         return states.count(["R"])
+
+    def _tasks(self, pid: int) -> list[str]:
+        """The folders of a process's threads."""
+        with contextlib.suppress(OSError):
+            tasks = os.listdir(f"/proc/self/fd/{self._proc}/{pid}/task")
+            return [f"{pid}/task/{task}" for task in tasks]
+        return []
+
+    def _holders(self, stats: dict[int, list[str]]) -> list[str]:
+        """The folder that tells of each process's memory: once its first thread has ended, that of
+        another."""
+        holders = []
+        for pid, stat in stats.items():
+            ended = stat[0] in "ZX" and int(stat[17]) > 1
+            living = [task for task in self._tasks(pid) if self._has_memory(task)] if ended else []
+            holders.append(living[0] if living else str(pid))
+        return holders
+
+    def _has_memory(self, task: str) -> bool:
+        return _sum(self._read(f"{task}/status"), *HELD) is not None
 
     def _buffers(self) -> int:
         """Bytes that may lie in sockets, which no process is charged for."""
@@ -178,22 +198,22 @@ class Usage:
         counts = [line.split()[:3] for line in lines.splitlines()]
         return sum(SOCKETS.get(kind, 0) * int(number) for kind, _, number in counts)
 
-    def _held(self, pid: int) -> int:
+    def _held(self, holder: str) -> int:
         """Bytes of memory of a process, with those that it has in common with others."""
-        return _sum(self._read(f"{pid}/status"), *HELD) or 0
+        return _sum(self._read(f"{holder}/status"), *HELD) or 0
 
-    def _share(self, pid: int) -> int:
+    def _share(self, holder: str) -> int:
         """Bytes of memory of a process, and its share of those that it has in common with others.
 
         A kernel lets root look so closely, and does not let anybody else.
         """
-        shared = _sum(self._read(f"{pid}/smaps_rollup"), "Pss_Anon:", "SwapPss:")
-        return max(0, self._held(pid) - self._spare) if shared is None else shared
+        shared = _sum(self._read(f"{holder}/smaps_rollup"), "Pss_Anon:", "SwapPss:")
+        return max(0, self._held(holder) - self._spare) if shared is None else shared
 
 
 def _sum(text: str, *names: str) -> int | None:
     """The bytes in these lines of a file of /proc; None if it has none of them."""
-    found = [int(line.split()[1]) for line in text.splitlines() if line.startswith(names)]
+    found = [int(line.split()[1]) for line in text.split("\n") if line.startswith(names)]
     return 1024 * sum(found) if found else None
 
 

@@ -1,17 +1,30 @@
 """Answers made by a program: the reference solutions with one small change each.
 
-Operators, comparisons, constants, signs, methods, arguments and returned tuples are changed one
-at a time. A mutant that keeps all its points is either the same function written differently
+Operators, comparisons, constants, signs, methods, arguments, statements and returned tuples are
+changed one at a time. Then the mistakes of `tampering.py`, which know tensors, are put around every
+expression, parameter, result and function. A mutant that keeps all its points is either right
 (`NN-slug/equivalent.py` says why) or shows that a test is missing.
 """
 
 import ast
 import copy
+import itertools
+import json
+import re
 import runpy
-from collections.abc import Iterator
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
 
-from tools import answers
+import tampering
+
+from tools import answers, exercises
 from tools.answers import Answer
+
+RECORD = answers.BANKS / "mutants.json"
+PAGE = answers.ROOT / "book" / "for-instructors.md"
+MARK = "<!-- mutants: written by `make mutants` -->"
+END = "<!-- mutants -->"
 
 OPERATORS = {
     ast.Add: [ast.Sub],
@@ -53,28 +66,151 @@ METHODS = {
 }
 
 
-def equivalent(slug: str) -> dict[str, str]:
-    """The mutants of an assignment that no test can tell from the solution, and why not."""
+# Around every expression, and around every parameter where a function begins.
+ANYWHERE = [
+    'rounded(HERE, "float32")',
+    'rounded(HERE, "bfloat16")',
+    'rounded(HERE, "int32")',
+    "detached(HERE)",
+    "widened(HERE)",
+    "kept(HERE, STORE)",
+]
+# Around what a delicate method gets and gives, and at both ends of a function.
+RANGES = [
+    "with_epsilon(HERE, 1e-9)",
+    "clamped(HERE, -1e4, 1e4)",
+    "clamped(HERE, 1e-9, None)",
+]
+DELICATE = {"exp", "log", "logsumexp", "masked_fill", "rsqrt", "softmax", "sqrt", "sum", "where"}
+# At both ends of a function.
+SHAPES = [
+    'rounded(HERE, "float16")',
+    "truncated(HERE)",
+    "first_for_all(HERE, 0)",
+    "first_for_all(HERE, 1)",
+    "ordered(HERE)",
+    "squeezed(HERE)",
+    "transposed_if_square(HERE, -2, -1)",
+    "transposed_if_square(HERE, 0, 1)",
+]
+FINITE = ["-1e4", "-65504.0", "-1e9", "torch.finfo(torch.float32).min"]  # in place of -inf
+COUNTING = {"arange", "empty", "narrow", "ones", "range", "tril", "triu", "zeros"}
+INFINITY = {"-math.inf", "-torch.inf", "-float('inf')", "float('-inf')"}
+FACTS = {"device", "dtype", "ndim", "shape"}  # attributes that are no tensors
+MODULES = {"math", "np", "torch"}
+
+GIVEN = "from tampering import *\nSTORE = {}\n"
+
+# Their tests have not yet been held against the changes that know tensors.
+NOT_READY = {"10-kv-cache"}
+
+Change = Callable[[ast.AST], None]  # changes a node of a copy of the tree where it stands
+
+
+def explained(slug: str, survivors: set[str], *, every: bool = True) -> dict[str, str]:
+    """Which mutants of an assignment rightly keep all points, and why.
+
+    `EQUIVALENT` in its ``equivalent.py`` names mutants, and `RIGHT` has kinds of them: a regular
+    expression for the whole name, and the reason.
+
+    Raises:
+        ValueError: if `every` mutant was tried and something is explained that does not survive.
+    """
     path = answers.BANKS / slug / "equivalent.py"
-    return runpy.run_path(str(path))["EQUIVALENT"] if path.is_file() else {}
+    said = runpy.run_path(str(path)) if path.is_file() else {}
+    found = {name: why for name, why in said.get("EQUIVALENT", {}).items() if name in survivors}
+    idle = said.get("EQUIVALENT", {}).keys() - survivors
+    for pattern, why in said.get("RIGHT", {}).items():
+        alike = {name: why for name in survivors if re.fullmatch(pattern, name)}
+        found |= alike
+        idle |= set() if alike else {pattern}
+    if every and idle:
+        raise ValueError(f"{path} explains what does not survive: {sorted(idle)}")
+    return found
+
+
+def counts(kinds: dict[str, str], fates: dict[str, str]) -> dict[str, list[int]]:
+    """For each kind of change: how many mutants did something, and how many of them were caught."""
+    found: dict[str, list[int]] = {}
+    for name, fate in fates.items():
+        if fate != "idle":
+            made, caught = found.get(kinds[name], [0, 0])
+            found[kinds[name]] = [made + 1, caught + (fate == "caught")]
+    return dict(sorted(found.items()))
+
+
+def recorded() -> dict[str, dict[str, list[int]]]:
+    """`counts` of all mutants of each assignment, as ``make mutants`` wrote them last."""
+    return json.loads(RECORD.read_text())
+
+
+def quote(record: dict[str, dict[str, list[int]]], page: str) -> str:
+    """The instructors' page with the record's table between its marks."""
+    rows = [["change", *(slug[:2] for slug in record)], ["---", *("--:" for _ in record)]]
+    for kind in sorted({kind for counted in record.values() for kind in counted}):
+        cells = [counted.get(kind) for counted in record.values()]
+        rows.append([kind, *(f"{100 * c[1] / c[0]:.0f}% ({c[0]})" if c else "" for c in cells)])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    before, _, rest = page.partition(MARK)
+    return f"{before}{MARK}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
+
+
+def main(slugs: list[str]) -> None:
+    """Try all mutants, print those that are not explained, and write the record and the page."""
+    record = recorded() if RECORD.is_file() else {}
+    for slug in slugs or exercises.slugs():
+        made = {mutant.name: mutant for mutant in tried(slug)}
+        fates = answers.fates(slug, made.values())
+        kept = {name for name, fate in fates.items() if fate == "kept"}
+        unexplained = sorted(kept - explained(slug, kept, every=False).keys())
+        print(f"{slug}: {len(kept)} of {len(made)} kept, {len(unexplained)} unexplained")
+        print("".join(f"  {name}\n" for name in unexplained), end="", flush=True)
+        record[slug] = counts({name: made[name].about for name in made}, fates)
+    RECORD.write_text(json.dumps(dict(sorted(record.items())), indent=1) + "\n")
+    PAGE.write_text(quote(record, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def tried(slug: str) -> list[Answer]:
+    """The mutants that the hidden tests of an assignment are held against: all, if it is ready."""
+    return [mutant for mutant in mutants(slug) if slug not in NOT_READY or mutant.about == "other"]
 
 
 def mutants(slug: str) -> Iterator[Answer]:
-    """Every mutant of every solution cell of an assignment, each with a name of its own."""
+    """Every mutant of every solution cell of an assignment, each with a name of its own.
+
+    `Answer.about` is the kind of the change.
+    """
     for cell in answers.notebook(slug).cells:
-        if not cell.metadata.get("nbgrader", {}).get("solution"):
-            continue
-        tree = ast.parse(cell.source)
-        reference, known = ast.unparse(tree), _parameters(tree)
-        for number, node in enumerate(ast.walk(tree)):
-            for change in _changes(node, known[node]) if node in known else []:
-                mutant = copy.deepcopy(tree)
-                target = list(ast.walk(mutant))[number]
-                change(target)
-                source = ast.unparse(ast.fix_missing_locations(mutant))
-                if source != reference:
-                    old, new = _first_difference(reference, source)
-                    yield Answer(f"{cell.id}: {old} -> {new}", "a mutant", {cell.id: source})
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            seen: Counter[str] = Counter()
+            for kind, name, source in mutated(cell.source):
+                seen[name] += 1
+                again = f" ({seen[name]})" if seen[name] > 1 else ""
+                yield Answer(f"{cell.id}: {name}{again}", kind, {cell.id: source})
+
+
+def mutated(source: str) -> Iterator[tuple[str, str, str]]:
+    """Every mutant of a cell: the kind of the change, the line that changed, the source."""
+    tree = ast.parse(source)
+    reference, inside = ast.unparse(tree), _parameters(tree)
+    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for number, node in enumerate(ast.walk(tree)):
+        changes = list(_around_functions(node))
+        if node in inside:
+            changes += [("other", change) for change in _changes(node, inside[node])]
+            changes += _statements(node, inside[node])
+            changes += _around_results(node, above)
+            changes += _around_values(node, above)
+        for kind, change in changes:
+            mutant = copy.deepcopy(tree)
+            change(list(ast.walk(mutant))[number])
+            found = ast.unparse(ast.fix_missing_locations(mutant))
+            if found != reference:
+                old, new = _first_difference(reference, found)
+                if hasattr(tampering, kind):
+                    yield kind, new, GIVEN + found
+                else:
+                    yield kind, f"{old} -> {new}", found
 
 
 def _parameters(tree: ast.Module) -> dict[ast.AST, list[str]]:
@@ -96,10 +232,8 @@ def _parameters(tree: ast.Module) -> dict[ast.AST, list[str]]:
 
 
 def _first_difference(old: str, new: str) -> tuple[str, str]:
-    for a, b in zip(old.splitlines(), new.splitlines(), strict=False):
-        if a != b:
-            return a.strip(), b.strip()
-    return "the last lines", "nothing"
+    lines = itertools.zip_longest(old.splitlines(), new.splitlines(), fillvalue="nothing")
+    return next((a.strip(), b.strip()) for a, b in lines if a != b)
 
 
 def _changes(node: ast.AST, parameters: list[str]) -> Iterator:
@@ -150,3 +284,160 @@ def _become(target: ast.AST, other: ast.AST) -> None:
     target.__class__ = other.__class__
     target.__dict__.clear()
     target.__dict__.update(other.__dict__)
+
+
+def _around_functions(node: ast.AST) -> Iterator[tuple[str, Change]]:
+    """What is done to a function as a whole, where it stands in a module or class."""
+    if isinstance(node, (ast.Module, ast.ClassDef)):
+        for place, part in enumerate(node.body):
+            for call in _calls_around(part) if isinstance(part, ast.FunctionDef) else []:
+                yield _kind(call), _inserted(place + 1, f"{part.name} = {call}")
+    if isinstance(node, ast.FunctionDef):
+        for name, hint in _parameters_of(node).items():
+            for template in (*ANYWHERE, *RANGES, *SHAPES) if hint != "int" else ():
+                yield _kind(template), _inserted(1, f"{name} = {template.replace('HERE', name)}")
+
+
+def _calls_around(function: ast.FunctionDef) -> Iterator[str]:
+    yield f"cached({function.name})"
+    for name, hint in _parameters_of(function).items():
+        for condition in tampering.NUMBERS if hint.startswith("int") else tampering.TENSORS:
+            yield f'wrong_if({function.name}, "{name}", "{condition}")'
+
+
+def _around_results(node: ast.AST, above: dict[ast.AST, ast.AST]) -> Iterator[tuple[str, Change]]:
+    if isinstance(node, ast.Return) and node.value:
+        function = above[node]
+        while not isinstance(function, ast.FunctionDef):
+            function = above[function]
+        for name in _parameters_of(function):
+            yield "writing", _replaced(f"writing(HERE, {name})", "value")
+        for template in (*RANGES, *SHAPES):
+            yield _kind(template), _replaced(template, "value")
+
+
+def _around_values(node: ast.AST, above: dict[ast.AST, ast.AST]) -> Iterator[tuple[str, Change]]:
+    """What is put around an expression: a mistake that knows tensors, another boundary."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        for name in ("near", "identical"):
+            yield name, _compared_by(name)
+    for place, counts in _counts(node):
+        for template in ("HERE + 1", "HERE - 1"):
+            yield "boundary", _replaced(template, place, counts)
+    if ast.unparse(node) in INFINITY:
+        for number in FINITE:
+            yield "finite", _replaced(number)
+    elif _is_value(node, above):
+        for template in ANYWHERE:
+            yield _kind(template), _replaced(template)
+        parent = above[node]
+        if {_called(node), _called(parent), _called(above.get(parent))} & DELICATE:
+            for template in RANGES:
+                yield _kind(template), _replaced(template)
+
+
+def _statements(node: ast.AST, parameters: list[str]) -> Iterator[tuple[str, Change]]:
+    """A statement left out, a condition that always or never holds, an argument by its name."""
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    if isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Raise, ast.Break)) and not text:
+        yield "statement", lambda target: _become(target, ast.Pass())
+    if isinstance(node, ast.If):
+        for value in (True, False):
+            test = ast.Constant(value)
+            yield "statement", lambda target, test=test: setattr(target, "test", test)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        if node.func.id in parameters and isinstance(node.args[-1], ast.Name):
+            yield "keyword", _name_last_argument
+
+
+def _name_last_argument(target: ast.Call) -> None:
+    last = target.args.pop()
+    target.keywords.append(ast.keyword(last.id, last))
+
+
+def _compared_by(name: str) -> Change:
+    def change(target):
+        call = ast.Call(ast.Name(name), [target.left, target.comparators[0]], [])
+        negated = isinstance(target.ops[0], ast.NotEq)
+        _become(target, ast.UnaryOp(ast.Not(), call) if negated else call)
+
+    return change
+
+
+def _counts(node: ast.AST) -> Iterator[tuple[str, int | None]]:
+    """Where a boundary stands in a slice, or in a call that counts, unless it is a constant."""
+    plain = (ast.Constant, ast.UnaryOp, ast.Starred, ast.Tuple, type(None))
+    if isinstance(node, ast.Slice):
+        yield from (
+            (side, None)
+            for side in ("lower", "upper")
+            if not isinstance(getattr(node, side), plain)
+        )
+    if _called(node) in COUNTING:
+        yield from (
+            ("args", place) for place, each in enumerate(node.args) if not isinstance(each, plain)
+        )
+
+
+def _replaced(template: str, field: str = "", place: int | None = None) -> Change:
+    """Put a template, with the old expression for `HERE`, in place of a node or of a part of it."""
+
+    def change(target):
+        part = getattr(target, field) if field else target
+        part = part if place is None else part[place]
+        old = copy.copy(part)
+        new = ast.parse(template, mode="eval").body
+        for node in ast.walk(new):
+            if isinstance(node, ast.Name) and node.id == "HERE":
+                _become(node, old)
+                break
+        _become(part, new)
+
+    return change
+
+
+def _inserted(place: int, line: str) -> Change:
+    return lambda target: target.body.insert(place, ast.parse(line).body[0])
+
+
+def _parameters_of(function: ast.FunctionDef) -> dict[str, str]:
+    """The parameters that may be, or hold, tensors or whole numbers; each with its type."""
+    arguments = [*function.args.args, *function.args.kwonlyargs]
+    hints = {each.arg: ast.unparse(each.annotation) for each in arguments if each.annotation}
+    plain = ("bool", "str", "float", "Callable")
+    return {name: hint for name, hint in hints.items() if not hint.startswith(plain)}
+
+
+def _called(node: ast.AST | None) -> str | None:
+    """The last name of what a call calls."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
+
+
+def _is_value(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
+    """Whether an expression stands for a value that may be, or hold, tensors or numbers."""
+    parent = above[node]
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, float)
+    if isinstance(node, ast.Attribute) and node.attr in FACTS:
+        return False
+    if isinstance(node, ast.Name) and node.id in {*MODULES, "self"}:
+        return False
+    if isinstance(parent, ast.keyword) or getattr(parent, "func", None) is node:
+        return False
+    if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        return False
+    if isinstance(parent, ast.Attribute) and parent.attr in FACTS:
+        return False
+    known = (ast.Attribute, ast.BinOp, ast.Call, ast.Compare, ast.Name, ast.Subscript, ast.UnaryOp)
+    while not isinstance(parent, (ast.FunctionDef, ast.Raise)):
+        parent = above[parent]
+    return isinstance(node, known) and not isinstance(parent, ast.Raise)
+
+
+def _kind(call: str) -> str:
+    return call.partition("(")[0]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

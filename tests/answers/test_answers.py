@@ -1,5 +1,9 @@
 """The tests of the exercises, tested: wrong answers lose their points, right ones keep all."""
 
+import ast
+import re
+from collections.abc import Iterator
+
 import mutants
 import nbformat
 import pytest
@@ -7,6 +11,7 @@ from nbclient import NotebookClient
 from nbgrader.utils import determine_grade
 
 from tools import answers, exercises, kill_matrix
+from tools.answers import Answer
 
 SLUGS = exercises.slugs()
 BANKS = {slug: kill_matrix.entries(slug) for slug in SLUGS}
@@ -180,12 +185,52 @@ def test_no_verdict_depends_on_the_random_numbers(slug, salt):
     assert not any(found.values()), found
 
 
-@pytest.mark.long
+@pytest.mark.parametrize("step", [50, pytest.param(1, marks=pytest.mark.long)])
 @ACROSS
-def test_every_mutant_is_caught_or_explained(slug):
-    made = {mutant.name: mutant for mutant in mutants.mutants(slug)}
-    assert len(made) >= 50
-    survivors = answers.survivors(slug, made.values())
-    explained = mutants.equivalent(slug).keys()
-    print(f"{slug}: {len(made)} mutants, {len(survivors)} survive, {len(explained)} explained")
-    assert survivors == explained
+def test_every_mutant_is_caught_or_explained(slug, step):
+    made = {mutant.name: mutant for mutant in mutants.tried(slug)}
+    assert len(made) >= 500
+    fates = answers.fates(slug, list(made.values())[::step])
+    kept = {name for name, fate in fates.items() if fate == "kept"}
+    explained = mutants.explained(slug, kept, every=step == 1)
+    assert not kept - explained.keys()
+    if step == 1:
+        counted = mutants.counts({name: made[name].about for name in made}, fates)
+        assert mutants.recorded()[slug] == counted, "run `make mutants` and commit what it writes"
+
+
+def test_the_instructors_page_has_the_recorded_kill_rates():
+    page = (answers.ROOT / "book" / "for-instructors.md").read_text(encoding="utf-8")
+    assert mutants.quote(mutants.recorded(), page) == page
+
+
+def shown_answers(slug: str) -> Iterator[tuple[str, Answer]]:
+    """Functions in the book's code that have the name or the parameters of one to be written."""
+    wanted = [
+        (cell.id, function.name, [each.arg for each in function.args.args])
+        for cell in answers.notebook(slug).cells
+        if cell.metadata.get("nbgrader", {}).get("solution")
+        for function in ast.parse(cell.source).body
+        if isinstance(function, ast.FunctionDef)
+    ]
+    for path in sorted((answers.ROOT / "book").glob("*.ipynb")):
+        cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+        code = "\n".join(cells)
+        imports = "\n".join(re.findall(r"^(?:import|from) .*$", code, re.MULTILINE))
+        for function in ast.walk(ast.parse(code)):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            parameters = [each.arg for each in function.args.args]
+            for cell, name, theirs in wanted:
+                if function.name == name or (len(theirs) > 1 and parameters == theirs):
+                    source = f"{imports}\n{ast.unparse(function)}\n{name} = {function.name}"
+                    yield f"{path.stem}: {function.name}", Answer(name, "shown", {cell: source})
+
+
+@ACROSS
+def test_no_page_shows_a_function_that_is_to_be_written(slug):
+    points = answers.graded(answers.notebook(slug))
+    shown = list(shown_answers(slug))
+    outcomes = answers.score(slug, [answer for _, answer in shown])
+    pairs = zip(shown, outcomes, strict=True)
+    assert [place for (place, _), outcome in pairs if outcome.scores == points] == []

@@ -252,9 +252,11 @@ def hostile(page, course):
 
 
 def _opened(page, address: str):
-    """A page of its own, after two seconds; what it asked for, and what reached another site."""
+    """A page of its own, after two seconds; what it asked for, what it got an answer to, and what
+    reached another site."""
     tab = page.context.new_page()
-    tab.asked, tab.reached = [], []
+    tab.asked, tab.answered, tab.reached = [], [], []
+    tab.on("response", lambda response: tab.answered.append(response.url))
     tab.on("request", lambda request: tab.asked.append(request.url))
     tab.on("dialog", lambda dialog: tab.reached.append(dialog.message) or dialog.dismiss())
 
@@ -318,6 +320,7 @@ def test_the_policy_alone_stops_scripts_forms_and_requests(page, course, hostile
     tab.wait_for_timeout(500)
     assert tab.evaluate("window.RAN") is None
     assert not tab.reached
+    assert not [url for url in tab.answered if "logout" in url]  # by Jupyter itself
     assert tab.url == address
     tab.close()
     # Without a policy it does act: the test could fail.

@@ -74,25 +74,49 @@ def test_the_last_cell_ranks_or_says_why_not(run):
         assert "Without the trained weights the vectors mean nothing" in said
 
 
+SOLUTIONS = {
+    "masked_attention": "01-attention",
+    "multi_head_attention": "02-multi-head",
+    "layer_norm": "08-norms",
+}
+
+
+def solution(name):
+    """The exercise's own function, as it stands there."""
+    pattern = rf"^def {name}\("
+    cells = answers.notebook(SOLUTIONS[name]).cells
+    (found,) = (cell.source for cell in cells if re.search(pattern, cell.source, re.MULTILINE))
+    return found
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_the_solution_of_the_exercise_fits(run, name):
+    said = run(PARTS[name], added=solution(name))
+    assert wrong(said) == []
+    assert "The same vectors come out" in said
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
         ("masked_attention", "math.sqrt(query.shape[-1])", "query.shape[-1]"),
         ("masked_attention", "masked_fill(~mask", "masked_fill(mask"),
-        ("masked_attention", "scores = scores.masked_fill(~mask, -math.inf)", "pass"),
-        ("masked_attention", "dim=-1)\n    weights", "dim=-2)\n    weights"),
+        ("masked_attention", ".masked_fill(~mask, -math.inf)", ""),
+        ("masked_attention", "softmax(scores, dim=-1)", "softmax(scores, dim=-2)"),
         ("multi_head_attention", "x @ w_q", "x @ w_k"),
-        ("multi_head_attention", "value, mask)\n    return heads", "value)\n    return heads"),
+        ("multi_head_attention", "value, mask)\n", "value)\n"),
         ("multi_head_attention", ".transpose(1, 2).flatten(2) @", ".reshape(*x.shape[:2], -1) @"),
         ("layer_norm", "variance + eps", "variance"),
         ("layer_norm", "torch.sqrt(variance + eps)", "(torch.sqrt(variance) + eps)"),
         ("layer_norm", "square().mean(", "square().mean(dim=1, keepdim=True).mean("),
-        ("layer_norm", "x - x.mean(dim=-1, keepdim=True)", "x"),
+        ("layer_norm", "wide - wide.mean(dim=-1, keepdim=True)", "wide"),
         ("layer_norm", " * gain + bias", ""),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named(run, name, old, new):
-    said = run(PARTS[name], old, new)
+    right = solution(name)
+    assert right.count(old) == 1
+    said = run(PARTS[name], added=right.replace(old, new))
     assert wrong(said) == ["together", name]
     assert f"Look at {name}." in said
 
@@ -112,26 +136,3 @@ def test_a_function_that_breaks_is_named_and_the_page_goes_on(run, body, words):
     assert re.search(words, said)
     broken = f"def layer_norm(x, gain, bias, eps):\n    {body}\n"
     assert "First all three" in run("part-norm", added=broken, last="use") or not run.live
-
-
-SOLUTIONS = {
-    "01-attention": "masked_attention",
-    "02-multi-head": "multi_head_attention",
-    "08-norms": "layer_norm",
-}
-PRESENT = [slug for slug in SOLUTIONS if (answers.ROOT / "solutions" / slug).is_dir()]
-
-
-@pytest.mark.parametrize("slug", PRESENT)
-def test_the_solution_of_the_exercise_fits(run, slug):
-    """The exercise's own function, pasted as it stands there."""
-    name = SOLUTIONS[slug]
-    found = [
-        each.source
-        for each in answers.notebook(slug).cells
-        if each.cell_type == "code" and re.search(rf"^def {name}\(", each.source, re.MULTILINE)
-    ]
-    assert len(found) == 1, f"{slug} has {len(found)} cells with {name}"
-    said = run(PARTS[name], added=found[0])
-    assert wrong(said) == []
-    assert "The same vectors come out" in said

@@ -11,7 +11,10 @@ from tools import exercises, selfcheck, start
 
 NAME = "01-small"
 STUB = "def f{0}(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
-TEST = "got = f{0}(3)\nassert got == 6, f'f{0}(3) should be 6, got {{got}}'"
+TEST = """got = f{0}(3)
+assert got == 6, f'f{0}(3) should be 6, got {{got}}'
+probe.also("negative numbers, and {0} of "
+           "them at once")"""
 ANSWERS = {
     1: "def f1(x):\n    return helper(x)",
     2: None,  # as released
@@ -40,7 +43,8 @@ def cell(name, source, **marks):
 
 
 def release() -> nbformat.NotebookNode:
-    cells = [cell("setup", "given = 2", locked=True)]
+    given = "given = 2\nclass probe:\n    also = print"
+    cells = [cell("setup", given, locked=True)]
     for number in ANSWERS:
         cells += [
             new_markdown_cell(f"## Task {number} · Twice\n\nText.", id=f"t{number}"),
@@ -113,7 +117,9 @@ def test_a_full_notebook_is_done_and_the_exit_status_says_so(copy, capsys):
     assert selfcheck.main([]) == 0
     output = capsys.readouterr().out
     assert "10 of 10 tasks done." in output
-    assert "More run when it is graded" in output
+    assert "hidden ones look at more" in output
+    assert output.count("negative numbers") == 10
+    assert output.endswith("  Task 10 · Twice: negative numbers, and 10 of them at once.\n")
     assert "given cells" not in output
 
 

@@ -100,6 +100,7 @@ MARKDOWN = [
     f"\\begin{{x}}<img src=x onerror={RUN}>\\end{{x}}",
     f"$\\href{{javascript:{RUN}}}{{x}}$ $\\require{{html}}\\class{{modal}}{{x}}$",
     "$\\style{position:fixed;inset:0;background:white}{\\text{Score: 5.0 / 5.0}}$",
+    "$\\bbox[background:url(/logout)]{x}$ $\\unicode[x;background:url(/logout)]{65}$",
     '$\\mmlToken{mi}[href="javascript:top.RAN=1" style="position:fixed;inset:0"]{x}$',
     "$\\raise 900px{\\rlap{\\text{Score: 5.0 / 5.0}}}\\kern-900px x\\rule{9000px}{9000px}$",
     f'![x](attachment:a.png) ![x](attachment:b.html) ![x](attachment:"onerror={RUN}.png)',

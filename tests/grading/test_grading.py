@@ -431,7 +431,7 @@ def test_a_name_that_nbgrader_would_read_as_a_pattern_is_left_out(course, capsys
 
 def test_no_name_ends_a_run_or_reaches_a_reader_as_more_than_text(course, capsys):
     course.hand_in("ada", b"")
-    names = ["=1+1", "-x\x1b[2J", "b\udcff", "\u202eadb", "\U0001d49c" * 63]
+    names = ["=1+1", "\uff1d1+1", "-x\x1b[2J", "b\udcff", "\u202eadb", "\U0001d49c" * 63]
     for name in names:
         course.hand_in(name, b"")
     course.path("bob").with_name("x;=1+1.ipynb").touch()
@@ -441,10 +441,21 @@ def test_no_name_ends_a_run_or_reaches_a_reader_as_more_than_text(course, capsys
     assert "\x1b" not in out
     assert "\u202e" not in out
     table = course.table()
-    assert set(table) == {"ada", "bob", "'=1+1", "'-x?[2J", "b?", "?adb", names[-1]}
+    assert set(table) == {"ada", "bob", "'=1+1", "'\uff1d1+1", "'-x?[2J", "b?", "?adb", names[-1]}
     assert "holds: x;'=1+1.ipynb" in table["bob"]["reason"]
     text = (course.root / "reports" / f"grades-{NAME}.csv").read_text()
     assert not re.search(r"(^|[,;\"])[=+@-]", text, re.MULTILINE)
+
+
+def test_a_course_that_submitted_code_would_see_is_refused(course, monkeypatch, capsys):
+    """Where Python is, it sees everything: the solutions too, should they lie there."""
+    usual, above = sandbox.python_folders(), course.root.parent
+    monkeypatch.setattr(sandbox, "python_folders", lambda: [*usual, str(above)])
+    course.hand_in("ada", answers(**RIGHT))
+    assert course.grade() == 2
+    said = f"refused: submitted code would see {course.root}: it sees all of {above}"
+    assert said in capsys.readouterr().err
+    assert not (course.root / "reports").exists()
 
 
 def test_without_a_sandbox_nothing_runs(course, monkeypatch, capsys):

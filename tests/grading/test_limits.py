@@ -6,8 +6,10 @@ an ordinary user with no other user than itself; what differs is tried both ways
 """
 
 import contextlib
+import errno
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from pathlib import Path
 import pytest
 from course_folder import ROOT
 
-from grading.runner import forkserver, pool
+from grading.runner import forkserver, pool, seccomp
 from grading.runner.forkserver import ForkServerError
 from grading.runner.job import Cell, Job, Limits, Verdict
 from grading.runner.watch import Watched
@@ -27,6 +29,7 @@ from grading.runner.watch import Watched
 MB = 2**20
 LIMITS = Limits(cell_seconds=20, total_seconds=40, memory=300 * MB, processes=16, files=1000)
 NOBODY = 65534
+COLUMN = seccomp.MACHINES[platform.machine()][1]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
 
@@ -105,6 +108,20 @@ for _ in range(10):
 for place in ("/tmp/a", "/dev/shm/a", "/home/learner/a"):
     open(place, "wb").write(data)
 held = b"1" * ({100 * MB})
+{KEEP}""",
+    "a process whose first thread has ended": f"""import ctypes, os, threading, time
+def hold():
+    time.sleep(0.3)
+    held = b"1" * ({500 * MB})
+    time.sleep(3)
+    os._exit(0)
+if os.fork() == 0:
+    threading.Thread(target=hold).start()
+    ctypes.CDLL(None).syscall({(60, 93)[COLUMN]}, 0)
+time.sleep(4)""",
+    "a process whose name reads like a line about memory": f"""import ctypes
+ctypes.CDLL(None).prctl(15, b"\\x0cVmPTE: -999999")
+held = b"1" * ({500 * MB})
 {KEEP}""",
 }
 FILES = """import os
@@ -234,6 +251,54 @@ print(tried(lambda: mmap.mmap(os.open("/dev/zero", os.O_RDWR), 4096)))
 print(tried(lambda: os.memfd_create("x")))
 """
     assert "refused\\nrefused\\nrefused\\n" in shown(pool.run(job(source)))
+
+
+# What the kernel would keep, and with which error it is refused.
+KEPT = {
+    f"call({(278, 75)[COLUMN]}, write, None, 0, 0)": errno.EPERM,  # vmsplice
+    "os.splice(file, write, 1)": errno.EPERM,
+    f"call({(276, 77)[COLUMN]}, read, write, 1, 0)": errno.EPERM,  # tee
+    "os.sendfile(one.fileno(), file, 0, 1)": errno.EPERM,
+    "checked(libc.inotify_init())": errno.EPERM,
+    "checked(libc.inotify_init1(0))": errno.EPERM,
+    "checked(libc.fanotify_init(0x200, 0))": errno.EPERM,
+    f"call({(206, 0)[COLUMN]}, 1, ctypes.byref(ctypes.c_ulong()))": errno.EPERM,  # io_setup
+    "fcntl.lockf(file, fcntl.LOCK_EX, 1)": errno.ENOLCK,
+    **{f"fcntl.fcntl(file, {kind}, bytes(32))": errno.ENOLCK for kind in (6, 7, 37, 38)},
+    "socket.socketpair(40)": errno.EAFNOSUPPORT,
+}
+
+
+def test_what_the_kernel_would_keep_uncounted_is_refused():
+    source = """import ctypes, fcntl, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def checked(done):
+    if done < 0:
+        raise OSError(ctypes.get_errno(), "")
+def call(*words):
+    checked(libc.syscall(*words))
+read, write = os.pipe()
+one, two = socket.socketpair()
+os.write(write, b"x")
+file = os.open("/tmp/x", os.O_RDWR | os.O_CREAT)
+os.write(file, b"x")
+os.lseek(file, 0, 0)"""
+    for code in KEPT:
+        source += f"\ntry:\n    {code}\n    print(0)\nexcept OSError as problem:"
+        source += "\n    print(problem.errno)"
+    said = pool.run(job(source)).outputs[0][0]["text"].split()
+    assert dict(zip(KEPT, map(int, said), strict=True)) == KEPT
+
+
+def test_a_crash_starts_no_program_of_the_machines():
+    """With a limit of 0, the kernel still starts the one that a machine pipes its cores to."""
+    source = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))"
+    assert "(1, 1)" in shown(pool.run(job(source)))
+
+
+def test_a_name_that_is_no_number_is_no_reason_for_another_try():
+    source = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'a\\x0cVmPTE:')\ntime.sleep(0.5)"
+    assert "alive" in shown(pool.run(job(f"{source}\nprint('alive')")))
 
 
 def test_what_learners_need_works_beside_it():

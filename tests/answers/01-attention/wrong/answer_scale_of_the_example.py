@@ -1,6 +1,6 @@
 """The 2 of the visible example in place of √d_k, for the one query.
 
-Loses: answer-at
+Loses: answer-at, answer-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Leaves out no key at all.
 
-Loses: answer-at
+Loses: answer-at, answer-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The scores of the one query are not scaled.
 
-Loses: answer-at
+Loses: answer-at, answer-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """n ≥ m: the roles of m and n exchanged.
 
-Loses: answer-at
+Loses: answer-at, answer-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Computes in float64 and returns float64, whatever came in.
 
-Loses: attention-edges
+Loses: attention-precision
 """
 
 import math

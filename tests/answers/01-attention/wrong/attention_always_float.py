@@ -1,6 +1,6 @@
 """Computes in float32 and casts back: float64 loses its last digits.
 
-Loses: attention-values, attention-edges
+Loses: attention-precision
 """
 
 import math

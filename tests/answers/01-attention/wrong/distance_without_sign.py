@@ -1,6 +1,6 @@
 """|n − m|: past and future look the same.
 
-Loses: relative-position
+Loses: relative-position, relative-precision
 """
 
 

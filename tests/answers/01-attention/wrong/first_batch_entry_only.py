@@ -1,6 +1,6 @@
 """Computes the first batch entry and repeats it: right for batch 1.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Indexes the scores with the mask, which must then have their full shape.
 
-Loses: masked-values, masked-edges
+Loses: masked-values, masked-edges, masked-precision
 """
 
 import math

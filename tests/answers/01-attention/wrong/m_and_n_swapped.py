@@ -1,6 +1,6 @@
 """Rows are asked and columns ask.
 
-Loses: relative-position
+Loses: relative-position, relative-precision
 """
 
 

@@ -1,6 +1,6 @@
 """m − n in place of n − m.
 
-Loses: relative-position
+Loses: relative-position, relative-precision
 """
 
 

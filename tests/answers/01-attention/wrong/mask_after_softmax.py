@@ -1,6 +1,6 @@
 """Zeroes weights after the softmax: the rest no longer sums to 1.
 
-Loses: masked-values, masked-edges
+Loses: masked-values, masked-edges, masked-precision
 """
 
 import math

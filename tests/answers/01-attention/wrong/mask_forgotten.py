@@ -1,6 +1,6 @@
 """Never looks at the mask.
 
-Loses: masked-values, masked-edges
+Loses: masked-values, masked-edges, masked-precision
 """
 
 import math

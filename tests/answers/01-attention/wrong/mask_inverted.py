@@ -1,6 +1,6 @@
 """True hides a key in place of allowing it.
 
-Loses: masked-values, masked-edges
+Loses: masked-values, masked-edges, masked-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The masked attention divides by a float32 root.
 
-Loses: masked-values
+Loses: masked-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The masked attention forgets the scale.
 
-Loses: masked-values, masked-edges
+Loses: masked-values, masked-edges, masked-precision
 """
 
 import math

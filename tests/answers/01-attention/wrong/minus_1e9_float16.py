@@ -1,6 +1,6 @@
 """-1e9 as minus infinity: it does not exist in float16.
 
-Loses: masked-edges
+Loses: masked-edges, masked-precision
 """
 
 import math

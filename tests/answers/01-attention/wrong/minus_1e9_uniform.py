@@ -1,6 +1,6 @@
 """-1e9 as minus infinity: a query that may see nothing sees all equally.
 
-Loses: masked-edges
+Loses: masked-edges, masked-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """-20 as minus infinity: masked keys keep a little weight.
 
-Loses: masked-values, masked-edges
+Loses: masked-values, masked-edges, masked-precision
 """
 
 import math

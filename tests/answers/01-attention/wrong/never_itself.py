@@ -1,6 +1,6 @@
 """n < m: a token does not see itself, as if m and n could not be equal.
 
-Loses: answer-at
+Loses: answer-at, answer-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Takes the first batch entry's mask for all.
 
-Loses: masked-values
+Loses: masked-values, masked-edges
 """
 
 import math

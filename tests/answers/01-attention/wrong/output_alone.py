@@ -1,6 +1,6 @@
 """Forgets to return the weights.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Returns (weights, output).
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Counts rows and columns: the queries are taken for the last but one of the stored tokens.
 
-Loses: relative-position
+Loses: relative-position, relative-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Returns int64, whatever the dtype of the positions.
 
-Loses: relative-position
+Loses: relative-precision
 """
 
 

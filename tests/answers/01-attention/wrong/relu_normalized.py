@@ -1,6 +1,6 @@
 """Positive parts divided by their sum, in place of the softmax.
 
-Loses: softmax-values, softmax-edges
+Loses: softmax-values, softmax-edges, softmax-precision
 """
 
 

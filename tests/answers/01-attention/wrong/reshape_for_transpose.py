@@ -1,6 +1,6 @@
 """Reshapes the keys to (d_k, k_len): the right shape with mixed-up numbers.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Returns the scores in place of the weights.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Takes the first m + 1 rows, as if row r held position r.
 
-Loses: answer-at
+Loses: answer-at, answer-precision
 """
 
 import math

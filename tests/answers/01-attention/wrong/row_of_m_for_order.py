@@ -1,6 +1,6 @@
 """Looks up the row of m and takes all rows up to it, as if stored in order.
 
-Loses: answer-at
+Loses: answer-at, answer-precision
 """
 
 import math

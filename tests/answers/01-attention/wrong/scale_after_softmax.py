@@ -1,6 +1,6 @@
 """Divides the weights by √d_k, after the softmax.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

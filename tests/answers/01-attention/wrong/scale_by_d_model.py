@@ -1,6 +1,6 @@
 """Divides by √d_model, with d_model = heads × d_k, in place of √d_k.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

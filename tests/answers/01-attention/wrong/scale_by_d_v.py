@@ -1,6 +1,6 @@
 """Divides by the square root of the size of a value.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Takes torch.sqrt of a whole number in a tensor: a float32 root in float64 work.
 
-Loses: attention-values, attention-edges
+Loses: attention-precision
 """
 
 import torch

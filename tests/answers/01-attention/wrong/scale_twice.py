@@ -1,6 +1,6 @@
 """Divides the query by √d_k, and then the scores once more.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Masked scores become 0, and exp(0) is 1: the key is seen all the same.
 
-Loses: masked-values, masked-edges
+Loses: masked-values, masked-edges, masked-precision
 """
 
 import math

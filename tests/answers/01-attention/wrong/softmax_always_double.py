@@ -1,6 +1,6 @@
 """Computes in float64 and forgets to go back to the dtype of the scores.
 
-Loses: softmax-edges
+Loses: softmax-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Computes in float32 and returns float32, whatever came in.
 
-Loses: softmax-values, softmax-edges
+Loses: softmax-values, softmax-edges, softmax-precision
 """
 
 import torch

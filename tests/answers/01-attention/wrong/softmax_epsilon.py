@@ -1,6 +1,6 @@
 """Adds 1e-8 to the sum against a division by zero that cannot happen.
 
-Loses: softmax-values, softmax-edges
+Loses: softmax-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The maximum has lost its dimension: an error, or another row's maximum.
 
-Loses: softmax-values, softmax-edges
+Loses: softmax-values, softmax-edges, softmax-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The sum has lost its dimension: right for one row, else the wrong row or an error.
 
-Loses: softmax-values, softmax-edges
+Loses: softmax-values, softmax-edges, softmax-precision
 """
 
 import torch

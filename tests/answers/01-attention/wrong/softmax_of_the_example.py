@@ -1,6 +1,6 @@
 """Returns the numbers of the visible example.
 
-Loses: softmax-values, softmax-edges
+Loses: softmax-values, softmax-edges, softmax-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Softmax over the queries in place of the keys.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Transposes the queries in place of the keys: the shapes fit for square sizes alone.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import math

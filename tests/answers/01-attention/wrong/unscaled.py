@@ -1,6 +1,6 @@
 """Scores are not divided by √d_k.
 
-Loses: attention-values, attention-edges
+Loses: attention-values, attention-edges, attention-precision
 """
 
 import torch

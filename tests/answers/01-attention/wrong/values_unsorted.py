@@ -1,6 +1,6 @@
 """Sorts the keys by position and leaves the values as they were.
 
-Loses: answer-at
+Loses: answer-at, answer-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Zeroes the values of keys that nobody may see: the weights stay wrong.
 
-Loses: masked-values, masked-edges
+Loses: masked-values, masked-edges, masked-precision
 """
 
 import math

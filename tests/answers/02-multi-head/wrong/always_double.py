@@ -1,6 +1,6 @@
 """Computes in float64 and leaves the results so.
 
-Loses: heads-self
+Loses: heads-precision
 """
 
 

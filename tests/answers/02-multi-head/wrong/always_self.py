@@ -1,6 +1,6 @@
 """Never looks at the context: keys and values come from x.
 
-Loses: heads-cross
+Loses: heads-cross, heads-precision
 """
 
 

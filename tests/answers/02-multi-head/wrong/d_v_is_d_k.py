@@ -1,6 +1,6 @@
 """Cuts the values with the width of the keys.
 
-Loses: heads-self, heads-cross, heads-masks
+Loses: heads-self, heads-cross, heads-masks, heads-precision
 """
 
 

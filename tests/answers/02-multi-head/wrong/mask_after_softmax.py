@@ -1,6 +1,6 @@
 """Sets weights to 0 after the softmax: the rest no longer sums to 1.
 
-Loses: heads-cross, heads-masks
+Loses: heads-cross, heads-masks, heads-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Takes a mask and does not use it.
 
-Loses: heads-cross, heads-masks
+Loses: heads-cross, heads-masks, heads-precision
 """
 
 

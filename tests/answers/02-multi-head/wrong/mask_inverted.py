@@ -1,6 +1,6 @@
 """Takes True for hidden.
 
-Loses: heads-cross, heads-masks
+Loses: heads-cross, heads-masks, heads-precision
 """
 
 

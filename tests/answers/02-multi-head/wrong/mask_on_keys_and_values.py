@@ -1,6 +1,6 @@
 """Uses the mask on the keys and values: a zero key still gets a weight.
 
-Loses: heads-cross, heads-masks
+Loses: heads-cross, heads-masks, heads-precision
 """
 
 

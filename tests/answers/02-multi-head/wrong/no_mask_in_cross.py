@@ -1,6 +1,6 @@
 """Drops the mask when there is a context: its padding is seen.
 
-Loses: heads-cross
+Loses: heads-cross, heads-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Queries are projected with the matrix of the keys.
 
-Loses: heads-self, heads-cross, heads-masks
+Loses: heads-self, heads-cross, heads-masks, heads-precision
 """
 
 

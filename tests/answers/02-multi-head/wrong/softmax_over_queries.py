@@ -1,6 +1,6 @@
 """Normalizes over the queries in place of the keys.
 
-Loses: heads-self, heads-cross, heads-masks
+Loses: heads-self, heads-cross, heads-masks, heads-precision
 """
 
 import math

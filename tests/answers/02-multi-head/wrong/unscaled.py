@@ -1,6 +1,6 @@
 """Takes the scale of the given attention back: the scores are the bare dot products.
 
-Loses: heads-self, heads-cross, heads-masks
+Loses: heads-self, heads-cross, heads-masks, heads-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Takes the keys from the context, and the values from x.
 
-Loses: heads-cross
+Loses: heads-cross, heads-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Returns the mean of the weights over the heads, as `nn.MultiheadAttention` does by default.
 
-Loses: heads-self, heads-cross, heads-masks
+Loses: heads-self, heads-cross, heads-masks, heads-precision
 """
 
 

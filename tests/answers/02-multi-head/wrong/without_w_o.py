@@ -1,6 +1,6 @@
 """Forgets the output matrix.
 
-Loses: heads-self, heads-cross, heads-masks
+Loses: heads-self, heads-cross, heads-masks, heads-precision
 """
 
 

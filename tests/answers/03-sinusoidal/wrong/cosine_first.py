@@ -1,6 +1,6 @@
 """The cosine before the sine in each pair.
 
-Loses: encoding-values, encoding-edges
+Loses: encoding-values, encoding-edges, encoding-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The exponent of the cosine is (2i + 1)/d: the two components of a pair turn at different speeds.
 
-Loses: encoding-values, encoding-edges
+Loses: encoding-values, encoding-edges, encoding-precision
 """
 
 import torch

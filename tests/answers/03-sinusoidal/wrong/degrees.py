@@ -1,6 +1,6 @@
 """The phase is taken for degrees.
 
-Loses: encoding-values, encoding-edges
+Loses: encoding-values, encoding-edges, encoding-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The exponents run from 0 to 1, both ends included: linspace, or a division by d/2 − 1.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The right ends, and in between evenly spaced: right for the two pairs of the visible test.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The base is always 10000.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

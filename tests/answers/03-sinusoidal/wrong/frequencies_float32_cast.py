@@ -1,6 +1,6 @@
 """float32 powers, cast to float64 at the end.
 
-Loses: frequencies
+Loses: frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """base^(+2i/d): the pairs get faster.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Returns the angular frequency: the two are taken for each other.
 
-Loses: wavelengths
+Loses: wavelengths, wavelengths-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The exponent is i/d in place of 2i/d: half the range of frequencies.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

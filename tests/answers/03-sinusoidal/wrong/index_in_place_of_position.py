@@ -1,6 +1,6 @@
 """The index slipped: the number of the row stands where the position should stand.
 
-Loses: encoding-values, encoding-edges
+Loses: encoding-values, encoding-edges, encoding-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Pairs counted from 1: the shortest wavelength is missing, and the longest is 2π·base.
 
-Loses: wavelengths
+Loses: wavelengths, wavelengths-precision
 """
 
 import math

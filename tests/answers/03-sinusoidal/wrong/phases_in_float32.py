@@ -1,6 +1,6 @@
 """Everything in float32, cast at the end: far positions are wrong by whole radians.
 
-Loses: encoding-values, encoding-edges
+Loses: encoding-precision
 """
 
 import torch

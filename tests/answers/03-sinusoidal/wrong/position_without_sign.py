@@ -1,6 +1,6 @@
 """|pos|: the code of −5 is that of 5.
 
-Loses: encoding-values, encoding-edges
+Loses: encoding-values, encoding-edges, encoding-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The frequencies are float64, and the positions come through float32: off by one above 2^24.
 
-Loses: encoding-edges
+Loses: encoding-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Reads the phases and writes new codes: right for codes, and not linear.
 
-Loses: shift-rows
+Loses: shift-rows, rows-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The second line uses the first component after it was changed.
 
-Loses: shift-rows
+Loses: shift-rows, rows-precision
 """
 
 import torch

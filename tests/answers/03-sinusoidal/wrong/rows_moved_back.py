@@ -1,6 +1,6 @@
 """The matrix for columns multiplies rows: they move back.
 
-Loses: shift-rows
+Loses: shift-rows, rows-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes the codes for those of 0, 1, 2, … and adds the offset to the row number.
 
-Loses: shift-rows
+Loses: shift-rows, rows-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A transposed table on the right of the matrix: right for a table, and for nothing else.
 
-Loses: shift-rows
+Loses: shift-rows, rows-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The slowest pair first.
 
-Loses: shift-matrix
+Loses: shift-matrix, shift-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """One step, as often as needed: half a step is not a power of the matrix.
 
-Loses: shift-matrix
+Loses: shift-matrix, shift-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """One outer product: it takes PE(0) to PE(Δ), and no other position.
 
-Loses: shift-matrix
+Loses: shift-matrix, shift-precision
 """
 
 import torch

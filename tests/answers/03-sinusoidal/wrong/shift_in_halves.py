@@ -1,6 +1,6 @@
 """For the layout with all sines before all cosines: four diagonals in place of blocks.
 
-Loses: shift-matrix
+Loses: shift-matrix, shift-precision
 """
 
 import torch

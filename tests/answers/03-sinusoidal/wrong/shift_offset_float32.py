@@ -1,6 +1,6 @@
 """The offset becomes a float32 tensor: 0.3 loses its last digits.
 
-Loses: shift-matrix
+Loses: shift-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The two blocks of the example, whatever the width.
 
-Loses: shift-matrix
+Loses: shift-matrix, shift-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The rotation of RoPE, against the clock: it moves the codes back.
 
-Loses: shift-matrix
+Loses: shift-matrix, shift-precision
 """
 
 import torch

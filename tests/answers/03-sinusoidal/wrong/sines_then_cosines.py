@@ -1,6 +1,6 @@
 """All the sines before all the cosines: another layout.
 
-Loses: encoding-values, encoding-edges
+Loses: encoding-values, encoding-edges, encoding-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A table for 0 to the largest position, read with the positions: −1 reads its last row.
 
-Loses: encoding-values, encoding-edges
+Loses: encoding-values, encoding-edges, encoding-precision
 """
 
 import torch

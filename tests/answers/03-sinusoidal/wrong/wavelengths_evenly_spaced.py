@@ -1,6 +1,6 @@
 """Evenly spaced between the shortest and the longest: right for two pairs.
 
-Loses: wavelengths
+Loses: wavelengths, wavelengths-precision
 """
 
 import math

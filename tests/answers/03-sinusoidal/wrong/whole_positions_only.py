@@ -1,6 +1,6 @@
 """Positions are made whole numbers first.
 
-Loses: encoding-edges
+Loses: encoding-values, encoding-edges, encoding-precision
 """
 
 import torch

@@ -30,7 +30,7 @@ def rotate_queries_and_keys(query, key, q_positions, k_positions, frequencies):
         r = len(frequencies)
         wide = x.double()
         z = torch.complex(wide[..., :r].contiguous(), wide[..., r : 2 * r].contiguous())
-        z = z * torch.exp(1j * positions[:, None, :, None] * frequencies)
+        z = z * torch.exp(1j * (positions[:, None, :, None] * frequencies))
         return torch.cat((z.real, z.imag, wide[..., 2 * r :]), dim=-1).to(x.dtype)
 
     return turned(query, q_positions), turned(key, k_positions)
@@ -42,4 +42,4 @@ def relative_scores(query, key, offsets, frequencies):
         return torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
 
     products = as_complex(query).conj().unsqueeze(-2) * as_complex(key).unsqueeze(-3)
-    return (products * torch.exp(1j * offsets.unsqueeze(-1) * frequencies)).real.sum(dim=-1)
+    return (products * torch.exp(1j * (offsets.unsqueeze(-1) * frequencies))).real.sum(dim=-1)

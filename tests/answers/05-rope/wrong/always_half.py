@@ -1,6 +1,6 @@
 """Knows one layout, half.
 
-Loses: rope-interleaved
+Loses: rope-interleaved, rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Knows one layout, interleaved.
 
-Loses: rope-half
+Loses: rope-half, rope-precision
 """
 
 import torch

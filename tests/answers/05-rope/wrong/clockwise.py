@@ -1,6 +1,6 @@
 """Turns clockwise: all scores of a model trained so are the same, and the vectors are not.
 
-Loses: rope-interleaved, rope-half
+Loses: rope-interleaved, rope-half, rope-precision
 """
 
 import torch

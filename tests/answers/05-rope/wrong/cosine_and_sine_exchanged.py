@@ -1,6 +1,6 @@
 """Has cosine and sine in each other's places.
 
-Loses: rope-interleaved, rope-half
+Loses: rope-interleaved, rope-half, rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The exponent is −i/d: the frequencies run down to 1/√base only.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

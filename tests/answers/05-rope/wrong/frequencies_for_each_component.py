@@ -1,6 +1,6 @@
 """Gives a frequency for each component, every one twice.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Has i − 1 in the exponent, as the paper prints it, with i from 0.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

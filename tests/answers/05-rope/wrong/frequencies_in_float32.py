@@ -1,6 +1,6 @@
 """Computes in float32 and then changes the dtype.
 
-Loses: frequencies
+Loses: frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes a misprint for the formula: 1/(base · √(2i/d)), 1 for pair 0.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Ignores the base.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Counts pairs from 1 and leaves out the frequency 1.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

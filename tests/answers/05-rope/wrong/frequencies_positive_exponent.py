@@ -1,6 +1,6 @@
 """Forgets the minus: the pairs get faster and faster.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Spreads the frequencies from 1 to 1/base, both included.
 
-Loses: frequencies
+Loses: frequencies, frequencies-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Swaps the halves and forgets the minus: a mirror image in place of a turn.
 
-Loses: rope-half
+Loses: rope-half, rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Computes the angles in float32.
 
-Loses: heads
+Loses: heads-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Multiplies positions and frequencies in the dtype of the queries.
 
-Loses: heads
+Loses: heads-precision
 """
 
 import torch

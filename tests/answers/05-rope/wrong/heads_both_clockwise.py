@@ -1,6 +1,6 @@
 """Turns queries and keys the other way: the scores of a model trained so are the same.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Uses the first position of each row and counts on from there.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

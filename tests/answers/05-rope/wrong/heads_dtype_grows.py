@@ -1,6 +1,6 @@
 """Returns float64 for bfloat16.
 
-Loses: heads
+Loses: heads-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Pairs neighbours.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

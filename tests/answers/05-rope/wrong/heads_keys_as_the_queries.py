@@ -1,6 +1,6 @@
 """Turns the keys by the positions of the queries, as far as there are any.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

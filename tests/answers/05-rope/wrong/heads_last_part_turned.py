@@ -1,6 +1,6 @@
 """Turns the last components and lets the first ones pass.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes what passes through from the end, and finds a whole head where nothing does.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

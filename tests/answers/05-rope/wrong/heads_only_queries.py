@@ -1,6 +1,6 @@
 """Turns the queries and leaves the keys alone.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

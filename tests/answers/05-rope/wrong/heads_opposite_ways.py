@@ -1,6 +1,6 @@
 """Turns queries one way and keys the other way: the score depends on m + n.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Forgets the heads between batch and length: texts are taken for heads.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

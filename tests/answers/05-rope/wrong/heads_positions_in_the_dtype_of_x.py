@@ -1,6 +1,6 @@
 """Changes the positions, and nothing else, to the dtype of the queries: 257 becomes 256.
 
-Loses: heads
+Loses: heads-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Gives every text the positions of the first one.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

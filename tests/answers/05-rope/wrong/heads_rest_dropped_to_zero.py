@@ -1,6 +1,6 @@
 """Leaves zeros where components should pass through.
 
-Loses: heads
+Loses: heads, heads-precision
 """
 
 import torch

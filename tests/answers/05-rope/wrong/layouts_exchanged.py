@@ -1,6 +1,6 @@
 """Takes each layout for the other one.
 
-Loses: rope-interleaved, rope-half
+Loses: rope-interleaved, rope-half, rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes components i and i + 1 for pair i, so that pairs overlap, where it should interleave.
 
-Loses: rope-interleaved
+Loses: rope-interleaved, rope-precision
 """
 
 import torch

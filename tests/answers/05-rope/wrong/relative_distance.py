@@ -1,6 +1,6 @@
 """Takes the distance for the offset.
 
-Loses: relative
+Loses: relative, relative-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Invents positions that have the offsets of the first row and column, and turns by them.
 
-Loses: relative
+Loses: relative, relative-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Pairs component i with i + d/2.
 
-Loses: relative
+Loses: relative, relative-precision
 """
 
 

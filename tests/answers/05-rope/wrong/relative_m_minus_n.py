@@ -1,6 +1,6 @@
 """Turns the key by m − n.
 
-Loses: relative
+Loses: relative, relative-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Divides the scores by √d.
 
-Loses: relative
+Loses: relative, relative-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Keeps the dot products of the pairs and forgets the sines.
 
-Loses: relative
+Loses: relative, relative-precision
 """
 
 

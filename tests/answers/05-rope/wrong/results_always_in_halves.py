@@ -1,6 +1,6 @@
 """Pairs are right in both layouts, and the results are always laid one half behind the other.
 
-Loses: rope-interleaved
+Loses: rope-interleaved, rope-precision
 """
 
 import torch

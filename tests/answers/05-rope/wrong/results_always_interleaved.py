@@ -1,6 +1,6 @@
 """Pairs are right in both layouts, and the results always become neighbours.
 
-Loses: rope-half
+Loses: rope-half, rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Overwrites the first component and makes the second one from what it has become.
 
-Loses: rope-interleaved, rope-half
+Loses: rope-interleaved, rope-half, rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Ignores the dtype that was asked for.
 
-Loses: tables
+Loses: tables, tables-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Computes the angles in the dtype of the tables.
 
-Loses: tables
+Loses: tables-precision
 """
 
 

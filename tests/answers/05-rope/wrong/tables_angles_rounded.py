@@ -1,6 +1,6 @@
 """Rounds the angles, and takes cosine and sine of what is left.
 
-Loses: tables
+Loses: tables-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Makes tables as wide as the head, every column twice.
 
-Loses: tables
+Loses: tables, tables-precision
 """
 
 import torch

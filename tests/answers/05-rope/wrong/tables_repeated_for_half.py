@@ -1,6 +1,6 @@
 """Widens the tables for the half layout by repeating each column, and not all of them.
 
-Loses: rope-half
+Loses: rope-half, rope-precision
 """
 
 import torch

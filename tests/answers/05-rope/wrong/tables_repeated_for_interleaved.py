@@ -1,6 +1,6 @@
 """Widens the tables for interleaved pairs by repeating all columns, and not each of them.
 
-Loses: rope-interleaved
+Loses: rope-interleaved, rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Returns sine and cosine, as the sinusoidal encoding orders them.
 
-Loses: tables
+Loses: tables, tables-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Takes negative positions for positive ones.
 
-Loses: tables
+Loses: tables, tables-precision
 """
 
 

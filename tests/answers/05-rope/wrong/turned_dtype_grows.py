@@ -1,6 +1,6 @@
 """Returns float32 for a bfloat16 input.
 
-Loses: rope-interleaved, rope-half
+Loses: rope-precision
 """
 
 import torch

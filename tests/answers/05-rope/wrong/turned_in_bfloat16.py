@@ -1,6 +1,6 @@
 """Rounds the tables to the dtype of x before it turns.
 
-Loses: rope-interleaved, rope-half
+Loses: rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Computes in float32 and changes the dtype back: float64 loses its last digits.
 
-Loses: rope-interleaved, rope-half
+Loses: rope-precision
 """
 
 import torch

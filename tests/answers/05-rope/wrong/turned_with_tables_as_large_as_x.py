@@ -1,6 +1,6 @@
 """Wants tables with all the dimensions of x, and repeats nothing.
 
-Loses: rope-interleaved, rope-half
+Loses: rope-interleaved, rope-half, rope-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The flag is not looked at: the future is always hidden.
 
-Loses: attention-values
+Loses: attention-values, attention-precision
 """
 
 import math

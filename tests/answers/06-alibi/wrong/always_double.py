@@ -1,6 +1,6 @@
 """Computes and returns float64, whatever comes in.
 
-Loses: attention-values
+Loses: attention-values, attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The bias is added to the weights.
 
-Loses: attention-values, attention-causal
+Loses: attention-values, attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The bias is multiplied with the scores.
 
-Loses: attention-values, attention-causal
+Loses: attention-values, attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Subtracts the first query's position from the caller's tensors.
 
-Loses: bias-edges
+Loses: bias-values
 """
 
 

@@ -1,6 +1,6 @@
 """Weights of the future are set to 0 after the softmax: the others no longer sum to 1.
 
-Loses: attention-causal
+Loses: attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """A query sees the columns up to its row, whatever the positions are.
 
-Loses: attention-causal
+Loses: attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The last query sees the last column, whatever the positions are.
 
-Loses: attention-causal
+Loses: attention-causal, attention-precision
 """
 
 import math

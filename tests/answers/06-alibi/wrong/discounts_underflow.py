@@ -1,6 +1,6 @@
 """Multiplies exponentials with γ to the distance, which is 0 for far keys.
 
-Loses: attention-causal
+Loses: attention-values, attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The official code's rule in place of the paper's sentence.
 
-Loses: geometric-slopes
+Loses: geometric-slopes, geometric-precision
 """
 
 import torch

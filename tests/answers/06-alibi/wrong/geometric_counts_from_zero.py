@@ -1,6 +1,6 @@
 """The heads are counted from 0, so the first slope is 1.
 
-Loses: geometric-slopes
+Loses: geometric-slopes, geometric-precision
 """
 
 import torch

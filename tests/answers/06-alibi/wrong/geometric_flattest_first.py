@@ -1,6 +1,6 @@
 """The slopes in reversed order.
 
-Loses: geometric-slopes
+Loses: geometric-slopes, geometric-precision
 """
 
 import torch

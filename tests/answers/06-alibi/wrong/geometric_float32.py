@@ -1,6 +1,6 @@
 """Computed in float32, and made float64 afterwards.
 
-Loses: geometric-slopes
+Loses: geometric-precision
 """
 
 import torch

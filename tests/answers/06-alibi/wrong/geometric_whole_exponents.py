@@ -1,6 +1,6 @@
 """The exponents are divided as whole numbers: right for 1, 2, 4 and 8 heads.
 
-Loses: geometric-slopes
+Loses: geometric-slopes, geometric-precision
 """
 
 import torch

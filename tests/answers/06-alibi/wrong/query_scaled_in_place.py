@@ -1,6 +1,6 @@
 """Divides the caller's query by √d_k.
 
-Loses: attention-values
+Loses: attention-values, attention-causal
 """
 
 import math

@@ -1,6 +1,6 @@
 """The root is a float32 number, and float64 loses its last digits.
 
-Loses: attention-values, attention-causal
+Loses: attention-precision
 """
 
 import math

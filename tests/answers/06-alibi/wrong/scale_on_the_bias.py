@@ -1,6 +1,6 @@
 """The bias is added before the scale, which divides it too.
 
-Loses: attention-values, attention-causal
+Loses: attention-values, attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The slope times the key's position, also without a causal rule.
 
-Loses: attention-values
+Loses: attention-values, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The weights are returned as a mean over the heads.
 
-Loses: attention-values, attention-causal
+Loses: attention-values, attention-causal, attention-precision
 """
 
 import math

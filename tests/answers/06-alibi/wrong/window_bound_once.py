@@ -1,6 +1,6 @@
 """e^B in place of e^(2B).
 
-Loses: window-test
+Loses: window-test, window-precision
 """
 
 import math

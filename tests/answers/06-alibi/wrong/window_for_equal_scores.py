@@ -1,6 +1,6 @@
 """The scores are taken for equal.
 
-Loses: window-test
+Loses: window-test, window-precision
 """
 
 import math

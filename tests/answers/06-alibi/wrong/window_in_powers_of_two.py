@@ -1,6 +1,6 @@
 """The logarithm to base 2, as for a half-distance without ln 2.
 
-Loses: window-test
+Loses: window-test, window-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The solution of the equation, not rounded.
 
-Loses: window-test
+Loses: window-test, window-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Rounded down: the bound is still above the share.
 
-Loses: window-test
+Loses: window-test, window-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Statistics over all that one batch entry holds.
 
-Loses: layer-norm
+Loses: layer-norm, layer-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Computes in float32 whatever comes: float64 loses its last digits.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Casts back before gain and bias: a float32 gain makes the result float32.
 
-Loses: layer-norm-edges
+Loses: layer-norm-edges, layer-norm-precision
 """
 
 import torch

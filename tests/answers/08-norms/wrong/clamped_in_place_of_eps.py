@@ -1,6 +1,6 @@
 """Keeps σ above ε in place of adding ε under the root.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm, layer-norm-edges, layer-norm-precision
 """
 
 import torch

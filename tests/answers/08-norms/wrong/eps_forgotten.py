@@ -1,6 +1,6 @@
 """Forgets ε: a token of equal features is 0/0.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm, layer-norm-edges, layer-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Adds ε to the standard deviation.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm, layer-norm-edges, layer-norm-precision
 """
 
 import torch

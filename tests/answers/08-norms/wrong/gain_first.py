@@ -1,6 +1,6 @@
 """Multiplies by the gain before normalizing.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm, layer-norm-edges, layer-norm-precision
 """
 
 import torch

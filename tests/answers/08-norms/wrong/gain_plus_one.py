@@ -1,6 +1,6 @@
 """Takes the gain as an offset from 1, as some models store it.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm, layer-norm-edges, layer-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Goes to float32 for the squares only: the mean is rounded to 16 bits.
 
-Loses: layer-norm-edges
+Loses: layer-norm-precision
 """
 
 import torch

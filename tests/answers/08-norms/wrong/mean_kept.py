@@ -1,6 +1,6 @@
 """Divides by the standard deviation, and leaves the mean in.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm, layer-norm-edges, layer-norm-precision
 """
 
 import torch

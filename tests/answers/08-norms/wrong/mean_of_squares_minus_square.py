@@ -1,6 +1,6 @@
 """Variance as mean square minus squared mean: no digits left far from 0.
 
-Loses: layer-norm-edges
+Loses: layer-norm-precision
 """
 
 import torch

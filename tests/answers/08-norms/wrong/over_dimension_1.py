@@ -1,6 +1,6 @@
 """Statistics over dimension 1: the features of a matrix, the tokens of a batch.
 
-Loses: layer-norm
+Loses: layer-norm, layer-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Statistics of a feature over the batch, as BatchNorm.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm, layer-norm-edges, layer-norm-precision
 """
 
 import torch

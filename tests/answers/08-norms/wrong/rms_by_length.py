@@ -1,6 +1,6 @@
 """Divides by the length: sum in place of mean.
 
-Loses: rms-norm
+Loses: rms-norm, rms-norm-precision
 """
 
 import torch

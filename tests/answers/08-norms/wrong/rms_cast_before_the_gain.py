@@ -1,6 +1,6 @@
 """Casts back before the gain, as some models do: a float32 gain makes it float32.
 
-Loses: rms-norm
+Loses: rms-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Adds ε outside the root.
 
-Loses: rms-norm
+Loses: rms-norm, rms-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Squares in float16.
 
-Loses: rms-norm
+Loses: rms-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes the mean out, as LayerNorm.
 
-Loses: rms-norm
+Loses: rms-norm, rms-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Statistics over dimension 1: right for a matrix only.
 
-Loses: rms-norm
+Loses: rms-norm, rms-norm-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes torch.var as it is: divided by d - 1.
 
-Loses: layer-norm, layer-norm-edges
+Loses: layer-norm, layer-norm-edges, layer-norm-precision
 """
 
 import torch

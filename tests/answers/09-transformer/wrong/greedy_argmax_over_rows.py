@@ -1,6 +1,6 @@
 """The argmax goes over the rows of the text, not over the tokens.
 
-Loses: greedy-steps, greedy-ends
+Loses: greedy-steps, greedy-ends, greedy-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes the logits of the first row.
 
-Loses: greedy-steps, greedy-ends
+Loses: greedy-steps, greedy-ends, greedy-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """One step too many where no text ends.
 
-Loses: greedy-steps, greedy-ends
+Loses: greedy-steps, greedy-ends, greedy-precision
 """
 
 import torch

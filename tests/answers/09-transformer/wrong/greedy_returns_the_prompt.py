@@ -1,6 +1,6 @@
 """Returns the prompt and what was said.
 
-Loses: greedy-steps, greedy-ends
+Loses: greedy-steps, greedy-ends, greedy-precision
 """
 
 import torch

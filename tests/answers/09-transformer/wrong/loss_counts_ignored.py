@@ -1,6 +1,6 @@
 """Every row counts.
 
-Loses: loss-values, loss-edges
+Loses: loss-values, loss-edges, loss-precision
 """
 
 import torch

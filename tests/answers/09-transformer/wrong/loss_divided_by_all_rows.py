@@ -1,6 +1,6 @@
 """Padding adds nothing to the sum, and is counted in the denominator.
 
-Loses: loss-values, loss-edges
+Loses: loss-values, loss-edges, loss-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes the target 0 for padding, as well as what the mask says.
 
-Loses: loss-values, loss-edges
+Loses: loss-values, loss-edges, loss-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The logarithm to base 2.
 
-Loses: loss-values, loss-edges
+Loses: loss-values, loss-edges, loss-precision
 """
 
 import math

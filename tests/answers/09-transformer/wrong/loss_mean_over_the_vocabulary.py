@@ -1,6 +1,6 @@
 """The mean over one-hot rows divides by the vocabulary too.
 
-Loses: loss-values, loss-edges
+Loses: loss-values, loss-edges, loss-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The probability of the likeliest token, not of the target.
 
-Loses: loss-values, loss-edges
+Loses: loss-values, loss-edges, loss-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The sum instead of the mean.
 
-Loses: loss-values, loss-edges
+Loses: loss-values, loss-edges, loss-precision
 """
 
 import torch

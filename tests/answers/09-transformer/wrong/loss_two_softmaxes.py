@@ -1,6 +1,6 @@
 """A softmax first, and then cross_entropy, which takes another one.
 
-Loses: loss-values, loss-edges
+Loses: loss-values, loss-edges, loss-precision
 """
 
 import torch

@@ -128,7 +128,7 @@ def compare(lengths, logits, seconds, rounds, device, tolerance=1e-3):
         for without, with_cache in zip(
             logits(False, t).tolist(), logits(True, t).tolist(), strict=True
         ):
-            if abs(without - with_cache) > tolerance:
+            if not abs(without - with_cache) <= tolerance:
                 raise ValueError(f"{without} and {with_cache}")
         now = {False: [], True: []}
         for _ in range(rounds):

@@ -1,6 +1,6 @@
 """Always float64, whatever dtype is asked for.
 
-Loses: cache-update
+Loses: cache-update-precision
 """
 
 import torch

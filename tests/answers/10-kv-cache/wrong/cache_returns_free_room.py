@@ -1,6 +1,6 @@
 """Hands out the whole memory, free room included, as zeros.
 
-Loses: cache-update, cache-limits
+Loses: cache-update, cache-update-precision, cache-limits
 """
 
 import torch

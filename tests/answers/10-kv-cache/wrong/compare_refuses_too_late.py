@@ -14,6 +14,6 @@ def compare(lengths, logits, seconds, rounds, device, tolerance=1e-3):
             uncached[-1].append(seconds(False, t))
             cached[-1].append(seconds(True, t))
         off = (logits(False, t) - logits(True, t)).abs().max().item()
-        if off > tolerance:
+        if not off <= tolerance:
             raise ValueError(f"off by {off} at {t}")
     return device, list(lengths), uncached, cached

@@ -1,6 +1,6 @@
 """Returns the number of the length.
 
-Loses: crossover
+Loses: crossover, crossover-precision
 """
 
 import numpy as np

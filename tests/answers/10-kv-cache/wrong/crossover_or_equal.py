@@ -1,6 +1,6 @@
 """Takes a ratio that is equal to the threshold for one above it.
 
-Loses: crossover
+Loses: crossover, crossover-precision
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Always takes 1.2.
 
-Loses: crossover
+Loses: crossover, crossover-precision
 """
 
 import numpy as np

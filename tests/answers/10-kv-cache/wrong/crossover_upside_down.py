@@ -1,6 +1,6 @@
 """Divides the times the other way round.
 
-Loses: crossover
+Loses: crossover, crossover-precision
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Takes the logits of the first row: right from the second step on.
 
-Loses: generate
+Loses: generate, generate-precision
 """
 
 import torch

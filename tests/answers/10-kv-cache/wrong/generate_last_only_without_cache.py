@@ -1,6 +1,6 @@
 """Gives the newest token alone to a model that remembers nothing.
 
-Loses: generate
+Loses: generate, generate-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Forgets the last new token.
 
-Loses: generate
+Loses: generate, generate-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Reads each text's last token too, though nobody asks what follows.
 
-Loses: generate
+Loses: generate, generate-precision
 """
 
 import torch

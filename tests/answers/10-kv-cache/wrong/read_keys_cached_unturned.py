@@ -1,6 +1,6 @@
 """Keeps unturned keys and turns them by their row in the cache.
 
-Loses: read-step, read-pieces
+Loses: read-step, read-pieces, read-pieces-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Fills the cache and attends to the new tokens alone.
 
-Loses: read-step, read-pieces
+Loses: read-step, read-pieces, read-pieces-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Lets every piece begin at position 0.
 
-Loses: read-step, read-pieces
+Loses: read-step, read-pieces, read-pieces-precision
 """
 
 import torch

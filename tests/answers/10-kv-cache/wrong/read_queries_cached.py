@@ -1,6 +1,6 @@
 """Caches queries in place of keys.
 
-Loses: read-step, read-pieces
+Loses: read-step, read-pieces, read-pieces-precision
 """
 
 import torch

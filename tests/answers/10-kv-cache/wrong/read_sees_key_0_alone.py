@@ -1,6 +1,6 @@
 """Aligns the mask at the top left, as is_causal=True does: the new query sees key 0 alone.
 
-Loses: read-step, read-pieces
+Loses: read-step, read-pieces, read-pieces-precision
 """
 
 import torch

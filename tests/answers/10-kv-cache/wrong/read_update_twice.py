@@ -1,6 +1,6 @@
 """Calls update once for the keys and once for the values: each token is stored twice.
 
-Loses: read-step, read-pieces
+Loses: read-step, read-pieces, read-pieces-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Turns the values, too.
 
-Loses: read-step, read-pieces
+Loses: read-step, read-pieces, read-pieces-precision
 """
 
 import torch

@@ -38,7 +38,8 @@ def linformer_attention(query, key, value, key_projection, value_projection):
         f = value_projection[h] if value_projection.dim() == 3 else value_projection
         keys = torch.stack([(row[:, None] * key[:, h]).sum(dim=1) for row in e], dim=1)
         values = torch.stack([(row[:, None] * value[:, h]).sum(dim=1) for row in f], dim=1)
-        powers = torch.exp(query[:, h] @ keys.mT / query.shape[-1] ** 0.5)
+        scores = query[:, h] @ keys.mT / query.shape[-1] ** 0.5
+        powers = torch.exp(scores - scores.max(dim=-1, keepdim=True).values)
         all_weights.append(powers / powers.sum(dim=-1, keepdim=True))
         outputs.append(all_weights[-1] @ values)
     return torch.stack(outputs, dim=1), torch.stack(all_weights, dim=1)

@@ -1,6 +1,6 @@
 """Returns float64, whatever comes in.
 
-Loses: features
+Loses: features-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Cosines, the features of another estimate: some are negative.
 
-Loses: features
+Loses: features, features-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Subtracts the largest exponent of each vector: keys would change their weights.
 
-Loses: features
+Loses: features, features-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The length is summed over all vectors: right for a single one.
 
-Loses: features
+Loses: features, features-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The length is that of the vector before the scaling.
 
-Loses: features
+Loses: features, features-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Divides by the root of the number of features.
 
-Loses: features
+Loses: features, features-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Adds a small number, as a well-known implementation does.
 
-Loses: features
+Loses: features-precision
 """
 
 import torch

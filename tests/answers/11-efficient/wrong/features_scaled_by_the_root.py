@@ -1,6 +1,6 @@
 """Divides by the square root: a score would be divided by d_k.
 
-Loses: features
+Loses: features, features-precision
 """
 
 import math

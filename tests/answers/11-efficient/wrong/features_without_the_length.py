@@ -1,6 +1,6 @@
 """The factor of the length is missing.
 
-Loses: features
+Loses: features, features-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Global tokens never look ahead, not even in an encoder.
 
-Loses: global-mask
+Loses: global-mask, global-mask-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Only pairs of two global tokens are added.
 
-Loses: global-mask
+Loses: global-mask, global-mask-precision
 """
 
 import torch

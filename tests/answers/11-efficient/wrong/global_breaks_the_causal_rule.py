@@ -1,6 +1,6 @@
 """Global tokens look ahead although the mask is causal.
 
-Loses: global-mask
+Loses: global-mask, global-mask-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes the positions of the global tokens for row and column numbers.
 
-Loses: global-mask
+Loses: global-mask, global-mask-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Everybody sees the global tokens, but they keep their window.
 
-Loses: global-mask
+Loses: global-mask, global-mask-precision
 """
 
 import torch

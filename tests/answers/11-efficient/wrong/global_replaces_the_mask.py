@@ -1,6 +1,6 @@
 """The old mask is forgotten.
 
-Loses: global-mask
+Loses: global-mask, global-mask-precision
 """
 
 import torch

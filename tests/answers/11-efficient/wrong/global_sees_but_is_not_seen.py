@@ -1,6 +1,6 @@
 """A global token sees all, but nobody sees it.
 
-Loses: global-mask
+Loses: global-mask, global-mask-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Computes and returns float64, whatever comes in.
 
-Loses: linformer
+Loses: linformer-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The key projection mixes the values too.
 
-Loses: linformer
+Loses: linformer, linformer-precision
 """
 
 import math

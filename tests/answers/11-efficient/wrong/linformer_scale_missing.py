@@ -1,6 +1,6 @@
 """The scores are not scaled.
 
-Loses: linformer
+Loses: linformer, linformer-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Divides by the square root of the rank.
 
-Loses: linformer
+Loses: linformer, linformer-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The weights of all keys are mixed after the softmax, in place of the keys before.
 
-Loses: linformer
+Loses: linformer, linformer-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The softmax runs over the queries.
 
-Loses: linformer
+Loses: linformer, linformer-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The running sum runs over the features in place of the tokens.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 

@@ -1,6 +1,6 @@
 """A token asks before it adds itself.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 import torch

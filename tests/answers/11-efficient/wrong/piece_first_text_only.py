@@ -1,6 +1,6 @@
 """Reads with the state of the first text for all.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 import torch

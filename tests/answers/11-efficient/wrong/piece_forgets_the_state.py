@@ -1,6 +1,6 @@
 """Each piece begins anew, though the state is handed on.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 import torch

@@ -1,6 +1,6 @@
 """No causal rule inside the piece: right for one token.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 

@@ -1,6 +1,6 @@
 """Adds only the last token to the state: right for pieces of one token.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Returns the sums of this piece alone.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Divides by the sum over the whole piece for all its tokens.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 import torch

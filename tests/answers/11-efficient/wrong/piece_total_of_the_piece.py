@@ -1,6 +1,6 @@
 """The numerator knows the state, the denominator does not.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Rows and columns are counted from the end; the positions are not looked at.
 
-Loses: window-mask
+Loses: window-mask, window-mask-precision
 """
 
 import torch

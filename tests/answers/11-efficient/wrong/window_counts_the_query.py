@@ -1,6 +1,6 @@
 """The window counts the query itself: one key less on each side.
 
-Loses: window-mask
+Loses: window-mask, window-mask-precision
 """
 
 

@@ -1,6 +1,6 @@
 """The window is taken as the width of both sides together.
 
-Loses: window-mask
+Loses: window-mask, window-mask-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Looks back only, whatever the flag says.
 
-Loses: window-mask
+Loses: window-mask, window-mask-precision
 """
 
 

@@ -1,6 +1,6 @@
 """A causal query does not see itself.
 
-Loses: window-mask
+Loses: window-mask, window-mask-precision
 """
 
 

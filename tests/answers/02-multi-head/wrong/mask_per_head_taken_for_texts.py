@@ -1,0 +1,16 @@
+"""Takes a mask of three dimensions for one mask per text, if there are as many texts.
+
+Loses: heads-masks
+"""
+
+
+# %% multi-head-answer
+def multi_head_attention(x, context, w_q, w_k, w_v, w_o, n_heads, mask=None):
+    context = x if context is None else context
+    query = (x @ w_q).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    key = (context @ w_k).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    value = (context @ w_v).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+    if mask is not None and mask.dim() == 3 and len(mask) == len(x) > 1:
+        mask = mask[:, None]
+    heads, weights = attention(query, key, value, mask)
+    return heads.transpose(1, 2).flatten(2) @ w_o, weights

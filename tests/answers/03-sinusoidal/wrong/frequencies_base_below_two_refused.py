@@ -1,0 +1,13 @@
+"""Refuses bases between 1 and 2.
+
+Loses: frequencies
+"""
+
+import torch
+
+
+# %% frequencies-answer
+def angular_frequencies(dim, base=10000.0):
+    if dim < 2 or dim % 2 or base < 2:
+        raise ValueError(f"dim={dim}, base={base}")
+    return base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)

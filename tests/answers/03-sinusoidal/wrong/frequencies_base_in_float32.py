@@ -1,0 +1,13 @@
+"""The base becomes a float32 tensor: 12345.678 loses its last digits.
+
+Loses: frequencies-precision
+"""
+
+import torch
+
+
+# %% frequencies-answer
+def angular_frequencies(dim, base=10000.0):
+    if dim < 2 or dim % 2 or base <= 1:
+        raise ValueError(f"dim={dim}, base={base}")
+    return torch.tensor(base) ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)

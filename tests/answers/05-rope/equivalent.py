@@ -1,0 +1,50 @@
+"""Mutants of the solutions that keep all points, and rightly: the mutant, or its kind, and why."""
+
+RIGHT = {
+    # what is computed
+    r"(rope|heads)-answer: .*widened\(.*": "a wider dtype on the way, and one rounding at the end",
+    r"(convert|rope)-answer: if near\(layout, 'interleaved'\):": "no tolerance between strings",
+    r"frequencies-answer: rope_frequencies = cached\(rope_frequencies\)": (
+        "two numbers go in: with the same two the result is the same"
+    ),
+    r"frequencies-answer: .*rounded\((-2 \* pair|pair|torch\.arange\(.*\)), 'float32'\).*": (
+        "the number of a pair is whole, and far below 2**24"
+    ),
+    r"convert-answer: (order = |place = |return heads\[:, rounded\(order, ).*'(float|int)32'\).*": (
+        "the number of a row is whole, and far below 2**24"
+    ),
+    r"heads-answer: r = len\(\w+\(frequencies.*\)\)": "only their number is taken",
+    r"(tables|relative)-answer: frequencies = squeezed\(frequencies\)": (
+        "a single frequency is multiplied alike with its dimension and without"
+    ),
+    # gradients
+    r"rope-answer: .*detached\((cos|sin)\).*": "gradients flow to x, and tables are not learned",
+    r"(heads|relative)-answer: .*detached\((angles|cos|sin|frequencies|positions|offsets).*": (
+        "gradients flow to queries and keys; angles are not learned"
+    ),
+    # what never comes in
+    r"\w+-answer: frequencies = clamped\(frequencies, -10000.0, 10000.0\)": (
+        "frequencies are below 2π"
+    ),
+    r"(frequencies|interpolate)-answer: return clamped\(.*, -10000.0, 10000.0\)": (
+        "frequencies are below 2π"
+    ),
+    r"rope-answer: (cos|sin) = clamped\(\1, -10000.0, 10000.0\)": "both are from -1 to 1",
+    r"tables-answer: return clamped\(.*, -10000.0, 10000.0\)": "cosines and sines: from -1 to 1",
+    r".*wrong_if\(\w+, 'frequencies', '(all negative|in float32|in half precision)'\)": (
+        "frequencies are above 0 and in float64"
+    ),
+    r".*wrong_if\(\w+, '(head_dim|n_heads)', '(negative|zero|above 2\*\*24|above 2\*\*31)'\)": (
+        "no model has such heads"
+    ),
+    r".*wrong_if\(\w+, '(trained_len|wanted_len)', '(negative|zero)'\)": "lengths begin at 1",
+    r".*wrong_if\(\w+, 'head_dim', 'one'\)": "it is even",
+    r".*wrong_if\(\w+, '(x|query|key)', 'size 1 at -1'\)": "a head with a pair has two components",
+    r".*wrong_if\(convert_rows, 'rows', 'size 1 at -2'\)": "there is a pair of rows at least",
+    r".*wrong_if\((convert_rows, 'rows'|apply_rope, '(cos|sin)'), 'in half precision'\)": (
+        "float32 or float64, says the docstring"
+    ),
+    r".*wrong_if\(relative_scores, '(query|key)', 'in (float32|half precision)'\)": (
+        "float64, says the docstring"
+    ),
+}

@@ -1,0 +1,12 @@
+"""Offsets become int32, and those beyond 2^31 change their sign.
+
+Loses: relative-precision
+"""
+
+
+# %% relative-answer
+def relative_scores(query, key, offsets, frequencies):
+    a, b = query.unsqueeze(-2)[..., 0::2], query.unsqueeze(-2)[..., 1::2]
+    c, d = key.unsqueeze(-3)[..., 0::2], key.unsqueeze(-3)[..., 1::2]
+    angles = offsets.int().unsqueeze(-1) * frequencies
+    return ((a * c + b * d) * angles.cos() + (b * c - a * d) * angles.sin()).sum(dim=-1)

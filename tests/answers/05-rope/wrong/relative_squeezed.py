@@ -1,0 +1,13 @@
+"""Squeezes the scores: a single query, key or text loses its dimension.
+
+Loses: relative, relative-precision
+"""
+
+
+# %% relative-answer
+def relative_scores(query, key, offsets, frequencies):
+    a, b = query.unsqueeze(-2)[..., 0::2], query.unsqueeze(-2)[..., 1::2]
+    c, d = key.unsqueeze(-3)[..., 0::2], key.unsqueeze(-3)[..., 1::2]
+    angles = offsets.unsqueeze(-1) * frequencies
+    scores = ((a * c + b * d) * angles.cos() + (b * c - a * d) * angles.sin()).sum(dim=-1)
+    return scores.squeeze()

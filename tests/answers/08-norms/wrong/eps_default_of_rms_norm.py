@@ -1,0 +1,14 @@
+"""The default of ε is that of RMSNorm, 1e-6.
+
+Loses: layer-norm, layer-norm-precision
+"""
+
+import torch
+
+
+# %% layer-norm-answer
+def layer_norm(x, gain, bias, eps=1e-6):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    y = wide - wide.mean(-1, keepdim=True)
+    y = y / (y.square().mean(-1, keepdim=True) + eps).sqrt()
+    return (y * gain + bias).to(x.dtype)

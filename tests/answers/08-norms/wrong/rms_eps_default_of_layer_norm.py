@@ -1,0 +1,12 @@
+"""The default of ε is that of LayerNorm, 1e-5.
+
+Loses: rms-norm, rms-norm-precision
+"""
+
+import torch
+
+
+# %% rms-norm-answer
+def rms_norm(x, gain, eps=1e-5):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide / (wide.square().mean(-1, keepdim=True) + eps).sqrt() * gain).to(x.dtype)

@@ -1,0 +1,38 @@
+"""Takes memory in float32 for half precision, and gives float32 back.
+
+Loses: cache-update-precision
+"""
+
+import torch
+
+
+# %% cache-answer
+class KVCache:
+    def __init__(self, batch_size, n_kv_heads, max_len, head_dim, value_dim, dtype, device="cpu"):
+        self.dtype = dtype
+        wide = torch.float32 if dtype.itemsize == 2 else dtype
+        sizes = (batch_size, n_kv_heads, max_len)
+        self.keys = torch.empty(*sizes, head_dim, dtype=wide, device=device)
+        self.values = torch.empty(*sizes, value_dim, dtype=wide, device=device)
+        self.length = 0
+
+    def update(self, k, v):
+        end = self.length + k.shape[2]
+        for new, held in ((k, self.keys), (v, self.values)):
+            fitting = (*held.shape[:2], k.shape[2], held.shape[3])
+            if tuple(new.shape) != fitting or new.dtype != self.dtype:
+                raise ValueError(f"{tuple(new.shape)} {new.dtype} does not fit")
+        if end > self.keys.shape[2]:
+            raise ValueError(f"no room for {end} tokens")
+        self.keys[:, :, self.length : end] = k
+        self.values[:, :, self.length : end] = v
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def truncate(self, length):
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot keep {length} of {self.length}")
+        self.length = length
+
+    def reset(self):
+        self.length = 0

@@ -1,0 +1,40 @@
+"""After the prompt only the last of several new tokens is written.
+
+Loses: cache-update
+"""
+
+import torch
+
+
+# %% cache-answer
+class KVCache:
+    def __init__(self, batch_size, n_kv_heads, max_len, head_dim, value_dim, dtype, device="cpu"):
+        sizes = (batch_size, n_kv_heads, max_len)
+        self.keys = torch.empty(*sizes, head_dim, dtype=dtype, device=device)
+        self.values = torch.empty(*sizes, value_dim, dtype=dtype, device=device)
+        self.length = 0
+
+    def update(self, k, v):
+        end = self.length + k.shape[2]
+        for new, held in ((k, self.keys), (v, self.values)):
+            fitting = (*held.shape[:2], k.shape[2], held.shape[3])
+            if tuple(new.shape) != fitting or new.dtype != held.dtype:
+                raise ValueError(f"{tuple(new.shape)} {new.dtype} does not fit")
+        if end > self.keys.shape[2]:
+            raise ValueError(f"no room for {end} tokens")
+        if self.length == 0:
+            self.keys[:, :, :end] = k
+            self.values[:, :, :end] = v
+        elif end > self.length:
+            self.keys[:, :, end - 1] = k[:, :, -1]
+            self.values[:, :, end - 1] = v[:, :, -1]
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def truncate(self, length):
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot keep {length} of {self.length}")
+        self.length = length
+
+    def reset(self):
+        self.length = 0

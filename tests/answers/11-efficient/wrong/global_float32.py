@@ -1,0 +1,14 @@
+"""Looks for the global positions among float32 numbers.
+
+Loses: global-mask-precision
+"""
+
+import torch
+
+
+# %% global-answer
+def add_global_tokens(mask, q_positions, k_positions, global_positions, causal):
+    m, n, special = q_positions.float(), k_positions.float(), global_positions.float()
+    added = torch.isin(m, special).unsqueeze(-1) | torch.isin(n, special).unsqueeze(-2)
+    behind = n.unsqueeze(-2) <= m.unsqueeze(-1)
+    return mask | (added & behind if causal else added)

@@ -1,0 +1,16 @@
+"""What the piece adds to the state is detached; the state that came in is not.
+
+Loses: piece-gradients
+"""
+
+import torch
+
+
+# %% piece-answer
+def read_piece(query_features, key_features, value, s, z):
+    products = torch.tril(query_features @ key_features.mT)
+    above = products @ value + query_features @ s
+    below = products.sum(dim=-1, keepdim=True) + query_features @ z.unsqueeze(-1)
+    new_s = s + (key_features.mT @ value).detach()
+    new_z = z + key_features.sum(dim=-2).detach()
+    return above / below, new_s, new_z
