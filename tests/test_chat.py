@@ -80,6 +80,11 @@ def test_a_conversation_that_no_longer_fits_begins_again(conversation, monkeypat
     list(conversation.ask("Three?"))
     assert conversation.tokens[: len(asked)] == asked
     assert conversation.state.length == len(asked) + 1
+    assert conversation.costs().endswith("It was full: what came before this question is forgotten.")
+    monkeypatch.setattr(chat, "CONTEXT", 600)
+    list(conversation.ask("Four?"))
+    assert conversation.costs().endswith(" MB.")
+    monkeypatch.setattr(chat, "CONTEXT", 60)
     with pytest.raises(ValueError, match=r"the question has \d+ tokens, 58 are the most"):
         next(conversation.ask("word " * 60))
 

@@ -41,6 +41,8 @@ class Conversation:
         tokens: all tokens so far; the cache holds the first ``state.length`` of them.
         seconds: how long each token of the last answer took. The first one waits for the question
             to be read.
+        forgotten: whether the last question found the cache full, so that the conversation began
+            again with it.
     """
 
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer) -> None:
@@ -50,6 +52,7 @@ class Conversation:
         self.state = model.decode_state(1, CONTEXT)
         self.tokens: list[int] = []
         self.seconds: list[float] = []
+        self.forgotten = False
 
     def ask(self, question: str) -> Iterator[int]:
         """Yield the tokens of the answer, without the one that ends it.
@@ -58,12 +61,13 @@ class Conversation:
             ValueError: if the question alone is too long for the cache.
         """
         asked = [{"role": "user", "content": question}]
+        self.forgotten = False
         if self.tokens:
             ended = [] if self.tokens[-1] == self.end else [self.end]
             follow_up = smollm.chat(self.tokenizer, asked, system=None)
             new = [*ended, *self.tokenizer.encode("\n"), *follow_up]
             if len(self.tokens) + len(new) + LONGEST > CONTEXT:
-                self.tokens = []
+                self.tokens, self.forgotten = [], True
                 self.state.reset()
         if not self.tokens:
             new = smollm.chat(self.tokenizer, asked)
@@ -87,7 +91,7 @@ class Conversation:
         """Read the tokens that the cache does not hold yet, and draw the next one."""
         unread = torch.tensor([self.tokens[self.state.length :]])  # (1, new)
         logits = self.model(unread, state=self.state, last_only=True)[0, -1]  # (vocab_size,)
-        # As the model's authors recommend: almost always the likeliest token.
+        # Cold, and without the unlikely tenth: almost always the likeliest token.
         logits = sampling.top_p(sampling.temperature(logits, 0.2), 0.9)
         return int(sampling.sample(logits, generator=self.generator))
 
@@ -121,6 +125,7 @@ class Conversation:
             f"{text} with the cache. Without it, the next would take {1000 * without:.0f} ms: one "
             f"pass over all {length} tokens, measured once. "
             f"The cache holds {self.cache_bytes() / 1e6:.1f} MB."
+            + self.forgotten * " It was full: what came before this question is forgotten."
         )
 
 
