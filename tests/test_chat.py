@@ -80,7 +80,7 @@ def test_a_conversation_that_no_longer_fits_begins_again(conversation, monkeypat
     list(conversation.ask("Three?"))
     assert conversation.tokens[: len(asked)] == asked
     assert conversation.state.length == len(asked) + 1
-    assert conversation.costs().endswith("It was full: what came before this question is forgotten.")
+    assert conversation.costs().endswith("It was full: what came before is forgotten.")
     monkeypatch.setattr(chat, "CONTEXT", 600)
     list(conversation.ask("Four?"))
     assert conversation.costs().endswith(" MB.")

@@ -121,11 +121,11 @@ class Conversation:
         if others:
             text += f", the others {1000 * sum(others) / len(others):.0f} ms each"
         length, without = len(self.tokens), self.seconds_without_cache()
+        forgotten = " It was full: what came before is forgotten." if self.forgotten else ""
         return (
             f"{text} with the cache. Without it, the next would take {1000 * without:.0f} ms: one "
             f"pass over all {length} tokens, measured once. "
-            f"The cache holds {self.cache_bytes() / 1e6:.1f} MB."
-            + self.forgotten * " It was full: what came before this question is forgotten."
+            f"The cache holds {self.cache_bytes() / 1e6:.1f} MB.{forgotten}"
         )
 
 
