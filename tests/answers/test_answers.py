@@ -204,6 +204,15 @@ def test_every_mutant_is_caught_or_explained(slug, step):
             assert np.abs(np.subtract(numbers, recorded[kind])).max() <= 2, (kind, stale)
 
 
+@pytest.mark.long
+@ACROSS
+def test_mutants_of_right_answers_are_caught_or_explained(slug):
+    sample = list(filter(mutants.sampled, mutants.mutants_of_right_answers(slug)))
+    assert len(sample) >= 5
+    kept = {name for name, fate in answers.fates(slug, sample).items() if fate == "kept"}
+    assert kept == mutants.explanations(slug)["OF_RIGHT_ANSWERS"].keys()
+
+
 def test_the_instructors_page_has_the_recorded_kill_rates():
     page = (answers.ROOT / "book" / "for-instructors.md").read_text(encoding="utf-8")
     assert mutants.quote(mutants.recorded(), page) == page
