@@ -97,7 +97,7 @@ def hidden_checks(slug: str) -> set[tuple[str, str]]:
     return {
         (cell.id, tried)
         for cell in notebook(slug).cells
-        for tried in re.findall(r'^@probe\.check\("(.*)"\)$', cell.source, re.MULTILINE)
+        for tried in re.findall(r'^@probe\.check\(\s*"(.*)"\s*\)$', cell.source, re.MULTILINE)
         if tried not in seen[cell.id]
     }
 

@@ -4,15 +4,20 @@ Operators, comparisons, constants, signs, methods, arguments, statements and ret
 changed one at a time. Then the mistakes of `tampering.py`, which know tensors, are put around every
 expression, parameter, result and function. A mutant that keeps all its points is either right
 (`NN-slug/equivalent.py` says why) or shows that a test is missing.
+
+The right answers of the banks are changed in the same way. That makes 50,000, so only a sample of
+these is read; ``python tests/answers/mutants.py --right`` tries all of them, and prints the share.
 """
 
 import ast
 import copy
+import dataclasses
 import itertools
 import json
 import re
 import runpy
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -101,8 +106,7 @@ MODULES = {"math", "np", "torch"}
 
 GIVEN = "from tampering import *\nSTORE = {}\n"
 
-# Their tests have not yet been held against the changes that know tensors.
-NOT_READY = {"10-kv-cache"}
+SAMPLE = 250  # of so many mutants of right answers one is read
 
 Change = Callable[[ast.AST], None]  # changes a node of a copy of the tree where it stands
 
@@ -116,8 +120,7 @@ def explained(slug: str, survivors: set[str], *, every: bool = True) -> dict[str
     Raises:
         ValueError: if `every` mutant was tried and something is explained that does not survive.
     """
-    path = answers.BANKS / slug / "equivalent.py"
-    said = runpy.run_path(str(path)) if path.is_file() else {}
+    said = explanations(slug)
     found = {name: why for name, why in said.get("EQUIVALENT", {}).items() if name in survivors}
     idle = said.get("EQUIVALENT", {}).keys() - survivors
     for pattern, why in said.get("RIGHT", {}).items():
@@ -125,8 +128,13 @@ def explained(slug: str, survivors: set[str], *, every: bool = True) -> dict[str
         found |= alike
         idle |= set() if alike else {pattern}
     if every and idle:
-        raise ValueError(f"{path} explains what does not survive: {sorted(idle)}")
+        raise ValueError(f"{slug}/equivalent.py explains what does not survive: {sorted(idle)}")
     return found
+
+
+def explanations(slug: str) -> dict[str, dict[str, str]]:
+    """What an assignment's ``equivalent.py`` says: `EQUIVALENT`, `RIGHT` and `OF_RIGHT_ANSWERS`."""
+    return runpy.run_path(str(answers.BANKS / slug / "equivalent.py"))
 
 
 def counts(kinds: dict[str, str], fates: dict[str, str]) -> dict[str, list[int]]:
@@ -155,11 +163,19 @@ def quote(record: dict[str, dict[str, list[int]]], page: str) -> str:
     return f"{before}{MARK}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
 
 
+def right_answers(slugs: list[str]) -> None:
+    """Try all mutants of right answers, and print those that are kept, and how many."""
+    for slug in slugs or exercises.slugs():
+        fates = answers.fates(slug, mutants_of_right_answers(slug))
+        print("".join(f"  {name}\n" for name, fate in fates.items() if fate == "kept"), end="")
+        print(f"{slug}: {Counter(fates.values())}", flush=True)
+
+
 def main(slugs: list[str]) -> None:
     """Try all mutants, print those that are not explained, and write the record and the page."""
     record = recorded() if RECORD.is_file() else {}
     for slug in slugs or exercises.slugs():
-        made = {mutant.name: mutant for mutant in tried(slug)}
+        made = {mutant.name: mutant for mutant in mutants(slug)}
         fates = answers.fates(slug, made.values())
         kept = {name for name, fate in fates.items() if fate == "kept"}
         unexplained = sorted(kept - explained(slug, kept, every=False).keys())
@@ -170,11 +186,6 @@ def main(slugs: list[str]) -> None:
     PAGE.write_text(quote(record, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def tried(slug: str) -> list[Answer]:
-    """The mutants that the hidden tests of an assignment are held against: all, if it is ready."""
-    return [mutant for mutant in mutants(slug) if slug not in NOT_READY or mutant.about == "other"]
-
-
 def mutants(slug: str) -> Iterator[Answer]:
     """Every mutant of every solution cell of an assignment, each with a name of its own.
 
@@ -182,11 +193,29 @@ def mutants(slug: str) -> Iterator[Answer]:
     """
     for cell in answers.notebook(slug).cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
-            seen: Counter[str] = Counter()
-            for kind, name, source in mutated(cell.source):
-                seen[name] += 1
-                again = f" ({seen[name]})" if seen[name] > 1 else ""
-                yield Answer(f"{cell.id}: {name}{again}", kind, {cell.id: source})
+            yield from mutants_of(cell.id, cell.source)
+
+
+def mutants_of_right_answers(slug: str) -> Iterator[Answer]:
+    """The same of every cell of every right answer in an assignment's bank."""
+    for answer in answers.bank(slug, "right"):
+        for cell, source in answer.cells.items():
+            for mutant in mutants_of(cell, source):
+                yield dataclasses.replace(mutant, name=f"{answer.name}, {mutant.name}")
+
+
+def mutants_of(cell: str, source: str) -> Iterator[Answer]:
+    """Every mutant of one cell."""
+    seen: Counter[str] = Counter()
+    for kind, name, changed in mutated(source):
+        seen[name] += 1
+        again = f" ({seen[name]})" if seen[name] > 1 else ""
+        yield Answer(f"{cell}: {name}{again}", kind, {cell: changed})
+
+
+def sampled(mutant: Answer) -> bool:
+    """Whether a mutant is one of the few that stand for all; other mutants change nothing here."""
+    return zlib.crc32(mutant.name.encode()) % SAMPLE == 0
 
 
 def mutated(source: str) -> Iterator[tuple[str, str, str]]:
@@ -440,4 +469,4 @@ def _kind(call: str) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    (right_answers if "--right" in sys.argv else main)([a for a in sys.argv[1:] if a != "--right"])

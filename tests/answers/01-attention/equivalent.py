@@ -71,3 +71,7 @@ RIGHT = {
     r"causal-mask-answer: .*rounded\((torch\.arange\(|key_index,|query_index,).*"
     r"'(float32|int32)'\).*": "indices below 2**24 are exact, and larger ones do not fit in a test",
 }
+OF_RIGHT_ANSWERS = {
+    "renormalized, masked-attention: powers = clamped((scores - top).masked_fill(~mask,"
+    " -math.inf).exp(), -10000.0, 10000.0)": "powers of what is 0 or less lie between 0 and 1",
+}

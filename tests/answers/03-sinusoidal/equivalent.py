@@ -77,3 +77,4 @@ RIGHT = {
         "less than half a turn"
     ),
 }
+OF_RIGHT_ANSWERS: dict[str, str] = {}

@@ -60,3 +60,12 @@ RIGHT = {
         "float64 or float32, says the docstring"
     ),
 }
+OF_RIGHT_ANSWERS = {
+    "boundaries, bucket-answer: ahead ="
+    " torch.tensor(table)[rounded(relative_position.clamp(0, max_distance), 'int32')] +"
+    " size": "clamped distances are small",
+    "loops, shaw-values-answer: carried = value[b] + value_table[rounded(own[m].clip(-c,"
+    " c) + c, 'int32')]": "clipped distances are small",
+    "loops, shaw-values-answer: own = relative_position if rounded(relative_position,"
+    " 'float32').dim() == 2 else relative_position[b]": "only the number of dimensions is read",
+}

@@ -48,3 +48,10 @@ RIGHT = {
         "float64, says the docstring"
     ),
 }
+OF_RIGHT_ANSWERS = {
+    "matrices, rope-answer: first, second = (2 * rounded(pair, 'bfloat16'), 2 * pair + 1)": (
+        "bfloat16 knows the whole numbers up to 256, and no test has so many pairs"
+    ),
+    "own_functions_first, relative-answer: cos, sin = detached(rope_tables(offsets,"
+    " frequencies, torch.float64))": "offsets and frequencies are given, and need no gradient",
+}

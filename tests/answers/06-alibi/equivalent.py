@@ -96,3 +96,7 @@ RIGHT = {
         "float32 or float64, says the docstring"
     ),
 }
+OF_RIGHT_ANSWERS = {
+    "loops, read-on-answer: for i in range(query.shape[2]): -> for i in"
+    " range(value.shape[2]):": "there are as many new queries as new values",
+}

@@ -33,3 +33,9 @@ RIGHT = {
         "at the end x is the stream, a tensor made here, and no argument"
     ),
 }
+OF_RIGHT_ANSWERS = {
+    "one_leaf_for_all, gradients-answer: loss = rounded(normalize(x) * upstream,"
+    " 'float32').sum()": "differences below 1% do not count",
+    "token_by_token, gradients-answer: norms.append(rounded(matrix.grad,"
+    " 'bfloat16').pow(2).sum().sqrt())": "differences below 1% do not count",
+}

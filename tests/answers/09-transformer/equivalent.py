@@ -49,3 +49,9 @@ RIGHT = {
         "a text has at least two tokens"
     ),
 }
+OF_RIGHT_ANSWERS = {
+    "through_numpy, greedy-answer: logits = decoder(torch.from_numpy(text)).numpy() ->"
+    " logits = decoder(torch.from_numpy(text))": "argmax reads either",
+    "torch_functions, greedy-answer: while end < text.shape[1] and len(rounded(going,"
+    " 'int32')):": "only the length is read",
+}

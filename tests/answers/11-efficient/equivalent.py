@@ -78,3 +78,4 @@ RIGHT = {
         "features are positive, and so are their sums"
     ),
 }
+OF_RIGHT_ANSWERS: dict[str, str] = {}
