@@ -208,7 +208,7 @@ def test_a_pair_that_is_missing_is_named(run, work):
     assert wrong(printed) == ["masked_attention"]
     assert "its result cannot be used" in printed["alone"]
     assert "stopped by" in printed["together"]
-    assert "The model cannot write" in printed["write"]
+    assert "The model cannot write, stopped by ValueError" in printed["write"]
 
 
 def test_a_loop_that_changes_the_prompt_is_named(run, work):
@@ -216,7 +216,7 @@ def test_a_loop_that_changes_the_prompt_is_named(run, work):
     printed = run()
     assert wrong(printed) == ["generate"]
     assert "changes one of its arguments in place" in printed["alone"]
-    assert "cannot write on: generate (10-kv-cache)" in printed["write"]
+    assert "cannot go on, stopped by generate (10-kv-cache)" in printed["write"]
 
 
 def test_what_is_missing_is_said_and_stood_in_for(run, work):
