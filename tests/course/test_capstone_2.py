@@ -119,7 +119,7 @@ def test_with_all_pieces_the_small_model_says_the_same(run):
     assert "The same logits" in printed["together"]
     assert "8 tokens" in printed["write"]
     assert "random weights know no language" in printed["write"]
-    assert "11 of 11 pieces were yours" in printed["write"]
+    assert "Yours: 11 of 11 pieces." in printed["write"]
 
 
 def test_with_all_pieces_the_published_model_writes_paris(run, language_model):
@@ -239,7 +239,7 @@ def test_what_is_missing_is_said_and_stood_in_for(run, work):
     assert re.search(r"apply_rope +05-rope +lib's +not written yet", listed)
     assert re.search(r"generate +10-kv-cache +nobody's +not written yet", listed)
     assert re.search(r"softmax +01-attention +yours\n", listed)
-    assert "4 of 11 pieces are yours" in listed
+    assert "Yours: 4 of 11 pieces." in listed
     assert wrong(printed) == []
     assert "The same logits" in printed["together"]
     assert "needs your `generate`" in printed["write"]
@@ -252,7 +252,7 @@ def test_without_any_exercise_others_stand_in_and_the_next_token_is_paris(
         (work / slug / f"{slug}.ipynb").unlink()
     printed = run(language_model)
     assert "There are no exercises beside this page" in printed["pieces"]
-    assert "0 of 11 pieces are yours" in printed["pieces"]
+    assert "Yours: 0 of 11 pieces." in printed["pieces"]
     assert wrong(printed) == []
     assert "\nThe capital of France is Paris\n" in printed["write"]
     assert "needs your `generate`" in printed["write"]
