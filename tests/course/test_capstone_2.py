@@ -118,6 +118,7 @@ def test_with_all_pieces_the_small_model_says_the_same(run):
     assert printed["alone"].count("right") == len(PIECES) + 1
     assert "The same logits" in printed["together"]
     assert "8 tokens" in printed["write"]
+    assert "The model of lib writes" not in printed["write"]
     assert "random weights know no language" in printed["write"]
     assert "Yours: 11 of 11 pieces." in printed["write"]
 
@@ -133,6 +134,7 @@ def test_with_all_pieces_the_published_model_writes_paris(run, language_model):
     expected = tokenizer.decode(generation.generate(model, prompt, 8)[0].tolist())
     assert expected.startswith(" Paris")
     assert f"\nThe capital of France is{expected}" in printed["write"]
+    assert "The model of lib writes" not in printed["write"]
     assert "538 MB for weights" in printed["write"]
 
 
@@ -147,6 +149,10 @@ MISTAKES = [
     ("rope_frequencies", "-2 * pair", "-pair", "differs by up to"),
     ("rope_tables", "angles.cos().to(dtype), angles.sin()", "angles.sin().to(dtype), angles.cos()",
      "result 1"),
+    ("rope_tables", "return angles.cos().to(dtype), angles.sin().to(dtype)",
+     "memory = globals().setdefault('memory', {})\n"
+     "    return memory.setdefault(angles.shape, (angles.cos().to(dtype), angles.sin().to(dtype)))",
+     "positions 6 to 6: result 1"),
     ("apply_rope", 'layout == "interleaved"', 'layout == "half"', "layer 0, q: differs"),
     ("rms_norm", "mean_square + eps", "mean_square", "blocks.0.self_norm: differs"),
     ("rms_norm", "wide.square()", "(wide - wide.mean(dim=-1, keepdim=True)).square()",
@@ -159,7 +165,7 @@ MISTAKES = [
     ("generate", "start = done if use_cache else 0", "start = 0", "called with start=0"),
     ("generate", "argmax", "argmin", "the new tokens"),
 ]  # fmt: skip
-HARD = [MISTAKES[place] for place in (2, 5, 9, 10, 11, 13)]
+HARD = [MISTAKES[place] for place in (2, 5, 10, 11, 12, 14)]
 
 
 @pytest.mark.parametrize(("name", "old", "new", "words"), MISTAKES)
@@ -219,6 +225,16 @@ def test_a_pair_that_is_missing_is_named(run, work):
     assert "its result cannot be used" in printed["alone"]
     assert "stopped by" in printed["together"]
     assert "The model cannot write, stopped by ValueError" in printed["write"]
+
+
+def test_a_mistake_that_shows_after_the_prompt_is_seen_in_the_text(run, work):
+    right = "return weights @ value, weights"
+    put(work, "masked_attention", right, f"value = value * (key.shape[-2] < 9)\n    {right}")
+    printed = run()
+    assert wrong(printed) == []
+    assert "The same logits" in printed["together"]
+    assert "The model of lib writes:" in printed["write"]
+    assert "right at the prompt, but not after it" in printed["write"]
 
 
 def test_a_loop_that_changes_the_prompt_is_named(run, work):
