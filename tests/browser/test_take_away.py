@@ -22,7 +22,7 @@ from tests.course.test_site import BINDER, COLAB, give_addresses, small_site
 from tools import book, downloads, leaks, paper
 
 CHAPTERS = [name for name in listed_pages() if name.split("/")[-1][:2].isdigit()]
-NOTEBOOKS = [*CHAPTERS, "book/misconceptions", "book/capstone"]
+NOTEBOOKS = [*CHAPTERS, "book/misconceptions", "book/capstone", "book/capstone-2"]
 HIDDEN = ("BEGIN SOLUTION", "BEGIN HIDDEN TESTS")
 OPF = "{http://www.idpf.org/2007/opf}"
 XHTML = "{http://www.w3.org/1999/xhtml}"
