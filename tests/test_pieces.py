@@ -243,9 +243,9 @@ def test_what_a_piece_prints_is_not_shown(capfd):
     ],
 )
 def test_a_difference_in_words(actual, expected, text):
-    said = difference(actual, expected)
-    assert text in said
-    assert bool(said) == bool(text)
+    output = difference(actual, expected)
+    assert text in output
+    assert bool(output) == bool(text)
 
 
 def test_the_tolerance_is_a_share_of_the_largest():

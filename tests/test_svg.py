@@ -105,9 +105,9 @@ def test_words_are_translated():
     set_words({"weight": "权重", "far": "远", "here": "这里"})
     try:
         translated = Axes(x=(0, 1), y=(0, 1), x_label="weight", x_ticks={1: "far"})
-        said = [element.text for element in translated.outline()]
-        assert "权重" in said
-        assert "远" in said
+        texts = [element.text for element in translated.outline()]
+        assert "权重" in texts
+        assert "远" in texts
         assert translated.label(0.5, 0.5, "here").text == "这里"
     finally:
         set_words({})
@@ -115,8 +115,8 @@ def test_words_are_translated():
 
 def test_outline_holds_ticks_and_labels():
     framed = Axes(x=(-2, 2), y=(0, 1), x_label="a", y_label="b", x_ticks=[-2, 0.5], y_ticks=[1])
-    said = [element.text for element in framed.outline() if element.tag == "text"]
-    assert sorted(said) == sorted(["−2", "0.5", "1", "a", "b"])
+    texts = [element.text for element in framed.outline() if element.tag == "text"]
+    assert sorted(texts) == sorted(["−2", "0.5", "1", "a", "b"])
     left, top, width, height = framed.inner
     assert (left + width, top + height) < (480, 300 - 40)  # room for ticks and label
 

@@ -127,6 +127,8 @@ def test_what_is_not_finite_is_written_as_null(small, monkeypatch):
 
 def test_guessing_knows_how_frequent_tokens_are_and_nothing_else(pairs):
     tokens, counts = experiment.encode(pairs.valid[: experiment.N_VALID], pairs)
-    told = tokens[counts].tolist()
-    by_hand = -sum(math.log(told.count(token) / len(told)) for token in told) / len(told)
+    counted = tokens[counts].tolist()
+    by_hand = -sum(math.log(counted.count(token) / len(counted)) for token in counted) / len(
+        counted
+    )
     assert experiment.guess_loss() == pytest.approx(by_hand)

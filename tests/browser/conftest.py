@@ -212,13 +212,13 @@ def visit(browser, base):
             if response.status >= 400:
                 seen.refused.append(f"{response.status} {response.url}")
 
-        def said(message):
+        def log(message):
             if message.type in ("error", "warning"):
                 seen.messages.append(f"{message.type}: {message.text}")
 
         page.on("requestfailed", failed)
         page.on("response", answered)
-        page.on("console", said)
+        page.on("console", log)
         page.on("pageerror", lambda error: seen.messages.append(f"script: {error}"))
         page.goto(seen.address, wait_until="networkidle")
         if page.locator("script[src*=mathjax]").count():

@@ -133,16 +133,16 @@ def test_every_kind_of_submission_is_graded(page, formgrader, course):
     row = _row(formgrader, NAME)
     expect(row.locator(".num-submissions")).to_have_text(str(len(HANDED_IN)))
     row.locator(".num-submissions a").click()
-    said = {}
+    output = {}
     for learner in HANDED_IN:
         row = _row(formgrader, learner)
         expect(row.locator(".status")).to_have_text("needs autograding")
         row.locator(".autograde a").click()
-        said[learner] = _done(page, formgrader)
+        output[learner] = _done(page, formgrader)
         expect(row.locator(".status")).to_have_text("graded")
         expect(row.locator(".score")).to_have_text(SCORES[learner])
-    assert "its JSON is broken" in said["eve"]
-    assert not [text for text in said.values() if "return" in text]
+    assert "its JSON is broken" in output["eve"]
+    assert not [text for text in output.values() if "return" in text]
     _picture(page, "submissions")
 
 
@@ -187,26 +187,26 @@ def test_feedback_is_made_and_shows_messages_and_no_hidden_test(page, formgrader
     for learner in HANDED_IN:
         _row(formgrader, learner).locator(".generate-feedback a").click()
         assert "generated feedback" in _done(page, formgrader)
-    said = {}
+    output = {}
     for learner in HANDED_IN:
         returned = browser.new_page()
         asked = []
         returned.on("request", lambda request, asked=asked: asked.append(request.url))
         path = course.root / "feedback" / learner / NAME / f"{NAME}.html"
         returned.goto(path.as_uri())
-        said[learner] = returned.locator("body").inner_text()
+        output[learner] = returned.locator("body").inner_text()
         _picture(returned, f"feedback-{learner}")
         returned.close()
         assert path.as_uri() in asked
         assert not [url for url in asked if not url.startswith("file:")]
         assert SECRET not in path.read_text()
-    assert "Score: 5.0 / 5.0" in said["ada"]
-    assert "Score: 4.0 / 5.0" in said["bob"]
-    assert "double(7) should be 14, got 8" in said["bob"]
-    assert "Think of 2 * 7." in said["bob"]
-    assert "Score: 0.0 / 5.0" in said["eve"]
-    assert "its JSON is broken" in said["eve"]
-    assert "ran for more than 2 s" in said["mal"]
+    assert "Score: 5.0 / 5.0" in output["ada"]
+    assert "Score: 4.0 / 5.0" in output["bob"]
+    assert "double(7) should be 14, got 8" in output["bob"]
+    assert "Think of 2 * 7." in output["bob"]
+    assert "Score: 0.0 / 5.0" in output["eve"]
+    assert "its JSON is broken" in output["eve"]
+    assert "ran for more than 2 s" in output["mal"]
 
 
 def test_a_second_file_takes_the_place_of_the_first(page, formgrader, course):

@@ -190,8 +190,8 @@ def test_a_figure_of_a_chapter_moves_by_keyboard_and_by_pointer(browser, server)
         _run(page, active, ran if name == "setup" else active.locator(".slider-figure"))
     figure = active.locator(".slider-figure")
     slider = figure.locator("input[type=range]").first
-    picture, said = figure.locator("svg").first, slider.get_attribute("aria-valuetext")
-    seen = {said: picture.inner_html()}
+    picture, value_text = figure.locator("svg").first, slider.get_attribute("aria-valuetext")
+    seen = {value_text: picture.inner_html()}
     slider.focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowDown"):
         page.keyboard.press(key)

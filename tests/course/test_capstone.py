@@ -47,31 +47,31 @@ def run(request, monkeypatch, capsys):
     return run_cells
 
 
-def wrong(said):
-    return re.findall(r"(\w+) +WRONG", said)
+def wrong(output):
+    return re.findall(r"(\w+) +WRONG", output)
 
 
 def test_as_it_stands_the_vectors_are_the_same(run):
-    said = run()
+    output = run()
     model = "trained" if run.live else "small"
-    assert f"The same vectors come out: your functions run the {model} encoder." in said
-    assert wrong(said) == []
+    assert f"The same vectors come out: your functions run the {model} encoder." in output
+    assert wrong(output) == []
     tiny = r"(?:\d\.\de-1\d|0\.0e\+00)"  # exactly 0 with one thread
-    assert len(re.findall("right  " + tiny + f"; {tiny}" * run.live, said)) == 4
+    assert len(re.findall("right  " + tiny + f"; {tiny}" * run.live, output)) == 4
 
 
 def test_the_first_cell_says_which_of_the_two_it_is(run):
-    said = run(last="setup")
-    assert ("The trained weights are installed" in said) == run.live
-    assert ("The trained weights are not installed" in said) != run.live
+    output = run(last="setup")
+    assert ("The trained weights are installed" in output) == run.live
+    assert ("The trained weights are not installed" in output) != run.live
 
 
 def test_the_last_cell_ranks_or_says_why_not(run):
-    said = run(last="use")
+    output = run(last="use")
     if run.live:
-        assert "A cat sleeps on the sofa.\n      A kitten is napping on the couch." in said
+        assert "A cat sleeps on the sofa.\n      A kitten is napping on the couch." in output
     else:
-        assert "Without the trained weights the vectors mean nothing" in said
+        assert "Without the trained weights the vectors mean nothing" in output
 
 
 SOLUTIONS = {
@@ -91,9 +91,9 @@ def solution(name):
 
 @pytest.mark.parametrize("name", SOLUTIONS)
 def test_the_solution_of_the_exercise_fits(run, name):
-    said = run(PARTS[name], added=solution(name))
-    assert wrong(said) == []
-    assert "The same vectors come out" in said
+    output = run(PARTS[name], added=solution(name))
+    assert wrong(output) == []
+    assert "The same vectors come out" in output
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_the_solution_of_the_exercise_fits(run, name):
 def test_a_mistake_is_named(run, name, old, new):
     right = solution(name)
     assert right.count(old) == 1
-    said = run(PARTS[name], added=right.replace(old, new))
-    assert wrong(said) == ["together", name]
-    assert f"Look at {name}." in said
+    output = run(PARTS[name], added=right.replace(old, new))
+    assert wrong(output) == ["together", name]
+    assert f"Look at {name}." in output
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_a_mistake_is_named(run, name, old, new):
     ],
 )
 def test_a_function_that_breaks_is_named_and_the_page_goes_on(run, body, words):
-    said = run("part-norm", added=f"def layer_norm(x, gain, bias, eps):\n    {body}\n")
-    assert wrong(said) == ["together", "layer_norm"]
-    assert re.search(words, said)
+    output = run("part-norm", added=f"def layer_norm(x, gain, bias, eps):\n    {body}\n")
+    assert wrong(output) == ["together", "layer_norm"]
+    assert re.search(words, output)
     broken = f"def layer_norm(x, gain, bias, eps):\n    {body}\n"
     assert "First all three" in run("part-norm", added=broken, last="use") or not run.live

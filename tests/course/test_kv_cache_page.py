@@ -52,9 +52,9 @@ def words(figure):
 
 def test_without_a_record_the_page_says_so_and_draws_this_machine(page, capsys):
     drawn = page()
-    said = capsys.readouterr().out
-    assert "no recorded GPU run in the repository" in said
-    assert said.count("the ratio stays above 1.2 from: t = 16") == 1
+    printed = capsys.readouterr().out
+    assert "no recorded GPU run in the repository" in printed
+    assert printed.count("the ratio stays above 1.2 from: t = 16") == 1
     assert {name: len(figure.axes) for name, figure in drawn.items()} == {
         "fig-kv-times": 1,
         "fig-kv-ratio": 1,
@@ -67,15 +67,15 @@ def test_a_record_is_named_and_drawn_beside_this_machine(page, capsys):
     never = {**LIVE["runs"][0], "uncached": LIVE["runs"][0]["cached"], "batch_size": 3}
     record = decoding_record(runs=[LIVE["runs"][0], never])
     drawn = page(kv_cache_made_up=record, other={"arms": []})
-    said = capsys.readouterr().out
-    assert "no recorded GPU run" not in said
+    printed = capsys.readouterr().out
+    assert "no recorded GPU run" not in printed
     for part in ("Made-up 9000, bfloat16", "torch 9.9", "cuda 99.0", "2001-02-03", "abcdef0"):
-        assert part in said
+        assert part in printed
     # ridge 6e14 / 2e12 = 300 operations per byte, and 1.2 t* = 1.2 * 2 * 300 / 2
     roofline = "bandwidth 2,000 GB/s,\nridge 300.0 op/byte, 1.2 t* = 360 (one text)"
-    assert f"peak 600,000 Gop/s, {roofline}" in said
-    assert said.count("the ratio stays above 1.2 from: t = 16") == 2
-    assert said.count("the ratio stays above 1.2 from: none") == 1
+    assert f"peak 600,000 Gop/s, {roofline}" in printed
+    assert printed.count("the ratio stays above 1.2 from: t = 16") == 2
+    assert printed.count("the ratio stays above 1.2 from: none") == 1
     assert len(drawn["fig-kv-times"].axes) == len(drawn["fig-kv-roofline"].axes) == 2
     for name in ("fig-kv-times", "fig-kv-roofline"):
         assert "This machine, float32 | Made-up 9000, bfloat16" in words(drawn[name])
@@ -100,9 +100,9 @@ def test_points_under_the_roof_are_operations_per_second(page):
 
 def test_a_record_of_the_cpu_is_no_gpu_run(page, capsys):
     page(kv_cache_cpu=decoding_record(**CPU))
-    said = capsys.readouterr().out
-    assert "no recorded GPU run in the repository" in said
-    assert "recorded: Made-up 9000" in said
+    printed = capsys.readouterr().out
+    assert "no recorded GPU run in the repository" in printed
+    assert "recorded: Made-up 9000" in printed
 
 
 def test_a_cpus_record_under_a_gpus_name_stops_the_page(page):
@@ -116,9 +116,9 @@ def test_what_a_record_found_is_said(page, capsys):
     runs = decoding_record()["runs"]
     runs[0]["fits"] = {"graph": {"uncached": fit, "cached": fit, "crossover": 64}}
     page(kv_cache_made_up=decoding_record(runs=runs))
-    said = capsys.readouterr().out
-    assert "ceilings: 2,000 GB/s, 600.0 TFLOP/s" in said
-    assert "model, graph: exponent 1.75 without, 1.75 with; pays from t = 64" in said
+    printed = capsys.readouterr().out
+    assert "ceilings: 2,000 GB/s, 600.0 TFLOP/s" in printed
+    assert "model, graph: exponent 1.75 without, 1.75 with; pays from t = 64" in printed
 
 
 def test_a_record_that_lacks_something_stops_the_page(page):

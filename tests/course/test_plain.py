@@ -89,11 +89,11 @@ def test_a_link_to_a_heading_is_one_that_jupyterlab_follows():
 
 
 def test_what_make_lab_installs_is_not_asked_for_again():
-    said = (
+    source = (
         "The cells import `lib`. On the site, the download\nmenu of this page has its wheel.\n"
         "Put it here:\n`python -m pip install a-1.0-py3-none-any.whl`\nMore text."
     )
-    made = plain.notebook({"cells": [{"cell_type": "markdown", "source": [said]}]})
+    made = plain.notebook({"cells": [{"cell_type": "markdown", "source": [source]}]})
     text = "".join(made["cells"][0]["source"])
     assert text == "The cells import `lib`. Here it is installed.\nMore text."
 

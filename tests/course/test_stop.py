@@ -47,26 +47,26 @@ class Command:
         start = time.monotonic()
         (os.killpg if group else os.kill)(self.process.pid, number)
         try:
-            said = self.process.communicate(timeout=30)[0]
+            output = self.process.communicate(timeout=30)[0]
         except subprocess.TimeoutExpired:
             stop.end({**self.below, **stop.descendants(os.getpid())})
             raise
         self.seconds = time.monotonic() - start
-        return said
+        return output
 
 
 def ids(folder: Path) -> list[int]:
     return [int(path.name) for path in folder.iterdir()]
 
 
-def ended(command: Command, said: str, number: int) -> None:
+def ended(command: Command, output: str, number: int) -> None:
     """Insist on a good end."""
-    assert command.process.returncode == 128 + number, said
-    assert said.count("stopped") == 1
-    assert said.endswith("stopped\n")
-    assert "Traceback" not in said
-    assert "Error" not in said
-    assert "FAILED" not in said
+    assert command.process.returncode == 128 + number, output
+    assert output.count("stopped") == 1
+    assert output.endswith("stopped\n")
+    assert "Traceback" not in output
+    assert "Error" not in output
+    assert "FAILED" not in output
     assert command.seconds < 5
     assert not [each for each in command.below if alive(each)]
 
@@ -88,8 +88,8 @@ def test_a_build_stops_while_chapters_run(tmp_path, number, group):
     command = Command("tools.book", "--root", tmp_path)
     command.until(lambda: len(ids(notes)) == 2)
     kernels = ids(notes)
-    said = command.stop(number, group=group)
-    ended(command, said, number)
+    output = command.stop(number, group=group)
+    ended(command, output, number)
     assert not [each for each in kernels if alive(each)]
     assert ids(notes) == kernels
 
@@ -105,9 +105,9 @@ def test_a_build_stops_while_pages_are_built(tmp_path):
     extension.write_text(extension.read_text() + wait)
     command = Command("tools.book", "--root", tmp_path)
     command.until(lambda: [path for path in tiny.runs.iterdir() if path.name.isdigit()])
-    said = command.stop()
-    ended(command, said, signal.SIGINT)
-    assert "build: all pages" in said
+    output = command.stop()
+    ended(command, output, signal.SIGINT)
+    assert "build: all pages" in output
     assert not (tmp_path / "_build" / ".book.json").exists()
 
 
@@ -294,15 +294,15 @@ def test_what_is_too_new_is_seen(line):
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 4, 10), (3, 9, 6), (3, 10, 1)])
 def test_an_old_python_is_told_so_before_anything_newer_is_read(version, monkeypatch, capsys):
-    told = ".".join(map(str, version))
+    release = ".".join(map(str, version))
     monkeypatch.setattr(sys, "version_info", version)
-    monkeypatch.setattr(sys, "version", f"{told} (default)")
+    monkeypatch.setattr(sys, "version", f"{release} (default)")
     monkeypatch.setitem(sys.modules, "tools.stop", None)  # importing it would fail
     names = {"__name__": "run", "__file__": str(RUN)}
     exec(compile(RUN.read_text(), RUN, "exec"), names)
     assert names["main"](["tools.env", "book"]) == 2
     assert capsys.readouterr().err == (
-        f"Python 3.11 or newer is needed, this is {told}: install it, or say "
+        f"Python 3.11 or newer is needed, this is {release}: install it, or say "
         "`make PYTHON=/path/to/python3.11 ...`\n"
     )
 

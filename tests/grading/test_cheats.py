@@ -147,27 +147,27 @@ class Cheat:
 
     cells: dict[str, str]
     score: float = HONEST
-    said: str = ""
+    shown: str = ""
 
 
 CHEATS: dict[str, Cheat] = {}
 
 
-def cheat(name: str, first: str = "", *, score: float = HONEST, said: str = "", **cells: str):
+def cheat(name: str, first: str = "", *, score: float = HONEST, shown: str = "", **cells: str):
     """Enter a cheat: code that runs before the first guess, and cells instead of guesses."""
     cells = GUESSES | cells
     cells["centre"] = f"{first}\n{cells['centre']}"
-    CHEATS[name] = Cheat(cells, score, said)
+    CHEATS[name] = Cheat(cells, score, shown)
 
 
-def attempt(name: str, *lines: str, said: str = ""):
+def attempt(name: str, *lines: str, shown: str = ""):
     """Enter a cheat whose every line is tried by itself; what came of each is printed."""
     code = ["import os, sys, socket, subprocess, ctypes, torch, glob", "from pathlib import Path"]
     for number, line in enumerate(lines):
         code += ["try:", *[f"    {part}" for part in line.splitlines()]]
         code += [f"    print('{number} came through')", "except BaseException as problem:"]
         code += [f"    print('{number} failed:', type(problem).__name__)"]
-    cheat(name, "\n".join(code), said=said)
+    cheat(name, "\n".join(code), shown=shown)
 
 
 # --- comparisons and tools replaced
@@ -183,7 +183,7 @@ torch.Tensor.__eq__ = torch.Tensor.equal = lambda *a: True
 torch.Tensor.tolist = lambda self: [0.0]
 builtins.all = builtins.any = builtins.isinstance = lambda *a: True
 print("patched")""",
-    said="patched",
+    shown="patched",
 )
 cheat(
     "patches_the_probe",
@@ -197,7 +197,7 @@ for module in list(sys.modules.values()):
     if hasattr(module, "Probe"):
         module.Probe = Probe
 print("patched")""",
-    said="patched",
+    shown="patched",
 )
 cheat("assertions_off", "import os, sys\nsys.flags\n__debug__\nos.environ['PYTHONOPTIMIZE'] = '2'")
 cheat(
@@ -243,7 +243,7 @@ def returns(name: str, what: str, first: str = "", **more):
     )
 
 
-returns("equals_everything", "Agrees()", AGREES.format(base=""), said="Agrees of the answer")
+returns("equals_everything", "Agrees()", AGREES.format(base=""), shown="Agrees of the answer")
 returns(
     "equals_everything_everywhere",
     "Agrees()",
@@ -340,7 +340,7 @@ cheat(
         except Exception:
             pass
     return x""",
-    said="looked, 0 found",
+    shown="looked, 0 found",
 )
 cheat(
     "reads_the_tests_in_frames",
@@ -377,7 +377,7 @@ cheat(
 seen = [*shell.user_ns.get("In", []), *linecache.cache.values(), *os.environ.items(), sys.argv]
 seen += [open(f, "rb").read() for f in glob.glob("/proc/*/cmdline")]
 print("seen:", WORD in str(seen))""",
-    said="seen: False",
+    shown="seen: False",
 )
 SEARCH = """skipped = {"proc", "usr", "sys", "lib", "lib64", "site-packages", "python3.11"}
 names = []
@@ -402,7 +402,7 @@ attempt(
     "print(open('/etc/shadow').read())",
     "print(open('/etc/passwd').read())",
     "assert [n for n in Path('/tmp').rglob('s') if n.is_socket()]",
-    said="8 failed",
+    shown="8 failed",
 )
 attempt(
     "imports_the_course",
@@ -412,7 +412,7 @@ attempt(
     "files = m.files('attention-position-cache')\n"
     "print([f.locate().read_text() for f in files if 'attention.py' in str(f)][0])",
     "import importlib\nimportlib.import_module('tools.answers')",
-    said="3 failed",
+    shown="3 failed",
 )
 
 # --- hooks
@@ -427,7 +427,7 @@ shell = get_ipython()
 shell.ast_transformers.append(NoAssert())
 shell.input_transformers_cleanup.append(lambda lines: [l for l in lines if "probe" not in l])
 print("hooked")""",
-    said="hooked",
+    shown="hooked",
 )
 cheat(
     "hooks_the_events",
@@ -464,7 +464,7 @@ sys.excepthook = lambda *a: None
 sys.tracebacklimit = 0
 traceback.format_exception = traceback.walk_tb = lambda *a, **k: []
 print("quiet")""",
-    said="quiet",
+    shown="quiet",
 )
 cheat(
     "traces_and_audits",
@@ -477,7 +477,7 @@ def audit(event, args):
     if event == "compile": args[0]
 sys.addaudithook(audit)
 print("tracing")""",
-    said="tracing",
+    shown="tracing",
 )
 cheat(
     "replaces_modules",
@@ -487,7 +487,7 @@ for name in ("torch.testing", "numpy.testing", "pytest", "unittest", "nbgrader",
     sys.modules[name] = types.ModuleType(name)
 sys.meta_path.insert(0, types.SimpleNamespace(find_spec=lambda *a: None))
 print("replaced")""",
-    said="replaced",
+    shown="replaced",
 )
 
 # --- the machine, the course folder, other processes
@@ -506,7 +506,7 @@ attempt(
         "Path('/etc/planted').write_text('x')",
         "Path('/proc/sys/kernel/core_pattern').write_text('x')",
     ],
-    said="9 failed",
+    shown="9 failed",
 )
 attempt(
     "plants_configuration",
@@ -516,7 +516,7 @@ attempt(
     "Path('/home/learner/rc').write_text('1')\nos.environ['PYTHONSTARTUP'] = '/home/learner/rc'",
     "Path('/tmp/sitecustomize.py').write_text('raise SystemExit')",
     "Path('/home/learner/torch.py').write_text('raise SystemExit')",
-    said="4 came through",  # in a folder that goes with the sandbox
+    shown="4 came through",  # in a folder that goes with the sandbox
 )
 attempt(
     "leaves_a_daemon",
@@ -526,7 +526,7 @@ attempt(
         os.execvp("sleep", ["sleep", "97531"])
     os._exit(0)""",
     "subprocess.Popen(['setsid', 'nohup', 'sleep', '97531'], start_new_session=True)",
-    said="1 came through",
+    shown="1 came through",
 )
 attempt(
     "asks_the_network",
@@ -537,7 +537,7 @@ attempt(
     "socket.socket(socket.AF_PACKET, socket.SOCK_RAW)",
     "s = socket.socket(socket.AF_UNIX)\ns.connect('\\0grading')",
     "s = socket.socket(40, socket.SOCK_STREAM)\ns.settimeout(1)\ns.connect((2, 22))",
-    said="6 failed",
+    shown="6 failed",
 )
 attempt(
     "kills",
@@ -560,7 +560,7 @@ attempt(
     "os.listdir('/proc/1/fd')",
     "os.listdir('/proc/1/root')",
     "assert ctypes.CDLL(None).ptrace(16, 1, 0, 0) == 0",
-    said="5 failed" if os.geteuid() == 0 else "",
+    shown="5 failed" if os.geteuid() == 0 else "",
 )
 SYSTEM = "libc = ctypes.CDLL(None, use_errno=True)\n"
 attempt(
@@ -575,7 +575,7 @@ attempt(
     SYSTEM + "assert libc.prctl(38, 0, 0, 0, 0) == 0",  # no_new_privs
     "assert subprocess.run(['unshare', '-Ur', 'true']).returncode == 0",
     "import resource\nresource.setrlimit(resource.RLIMIT_NPROC, (-1, -1))",
-    said="9 failed",
+    shown="9 failed",
 )
 
 # --- payloads
@@ -636,7 +636,7 @@ cheat(
     def add(self, number):
         self.total += number
         return self.total""",
-    said="the test ran for more than 13 s",
+    shown="the test ran for more than 13 s",
 )
 cheat(
     "time_bomb",
@@ -882,7 +882,7 @@ def test_a_cheat_gets_what_its_honest_work_deserves(graded, learner):
     row = graded.table()[learner]
     assert (float(row["score"]), row["status"]) == (entry.score, "graded"), row["reason"]
     assert graded.gradebook()[learner] == entry.score
-    assert entry.said in re.sub(r"<[^>]+>", "", graded.page(learner))
+    assert entry.shown in re.sub(r"<[^>]+>", "", graded.page(learner))
 
 
 def test_pages_hold_no_hidden_test_and_no_script(graded):

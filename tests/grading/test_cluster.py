@@ -53,16 +53,16 @@ def certificates(tmp_path):
 def cluster(certificates, tmp_path_factory):
     """A scheduler's address, and two workers' processes."""
     root = tmp_path_factory.mktemp("cluster")
-    told = root / "scheduler.json"
+    scheduler_file = root / "scheduler.json"
     words = ["dask_scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1"]
     words += ["--protocol", "tls"]
-    started = [_start([*words, "--scheduler-file", str(told)], root)]
+    started = [_start([*words, "--scheduler-file", str(scheduler_file)], root)]
     end = time.monotonic() + 120
-    while not told.exists() or not told.read_text():
+    while not scheduler_file.exists() or not scheduler_file.read_text():
         assert started[0].poll() is None, "the scheduler ended"
         assert time.monotonic() < end, "no scheduler after 120 s"
         time.sleep(0.1)
-    address = json.loads(told.read_text())["address"]
+    address = json.loads(scheduler_file.read_text())["address"]
     for number in range(2):
         folder = root / f"worker-{number}"
         words = ["dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]

@@ -88,10 +88,10 @@ def test_the_command_ends_well_and_every_verdict_is_the_same(both):
 
 
 def test_the_command_says_how_each_ended_and_shows_no_code(both):
-    said = both[0].done.stderr
-    assert "full 5 / 5 graded" in said
-    assert "cut 0 / 5 zero The file is not a complete notebook: its JSON is broken" in said
-    assert "x + x" not in said
+    output = both[0].done.stderr
+    assert "full 5 / 5 graded" in output
+    assert "cut 0 / 5 zero The file is not a complete notebook: its JSON is broken" in output
+    assert "x + x" not in output
 
 
 def test_pages_are_the_same(both):
@@ -286,7 +286,7 @@ def test_every_fault_ends_as_it_does_with_our_command(tmp_path):
     assert {name: (float(row["score"]), row["status"]) for name, row in table.items()} == wanted
     assert folder.gradebook() == {name: score for name, (score, _) in wanted.items()}
     for name, entry in FAULTS.items():
-        assert entry.said in table[name]["reason"] + folder.page(name)
+        assert entry.expected in table[name]["reason"] + folder.page(name)
 
 
 def test_another_nbgrader_is_noticed(monkeypatch):

@@ -28,39 +28,39 @@ class Fault:
     hand_in: Callable[[Folder, str], None]
     score: float
     status: str = "graded"
-    said: str = ""  # part of the reason in the table, or of the page
+    expected: str = ""  # part of the reason in the table, or of the page
 
 
 FAULTS: dict[str, Fault] = {}
 
 
-def fault(score: float, status: str = "graded", said: str = ""):
+def fault(score: float, status: str = "graded", expected: str = ""):
     """Enter a function that hands a submission in; the function's name is the learner's."""
 
     def enter(hand_in):
-        FAULTS[hand_in.__name__] = Fault(hand_in, score, status, said)
+        FAULTS[hand_in.__name__] = Fault(hand_in, score, status, expected)
         return hand_in
 
     return enter
 
 
-def code(name: str, score: float, double: str, said: str = "") -> None:
+def code(name: str, score: float, double: str, expected: str = "") -> None:
     """Enter a submission whose first answer is this code; the second answer is right (3 points)."""
 
     def hand_in(folder, learner):
         folder.hand_in(learner, answers(double=double, shout=SHOUT))
 
-    FAULTS[name] = Fault(hand_in, score, "graded", said)
+    FAULTS[name] = Fault(hand_in, score, "graded", expected)
 
 
-def changed(name: str, score: float, change: Callable, said: str = "") -> None:
+def changed(name: str, score: float, change: Callable, expected: str = "") -> None:
     """Enter a right submission whose notebook was changed."""
 
     def hand_in(folder, learner):
         notebook = answers(**RIGHT)
         folder.hand_in(learner, change(notebook) or notebook)
 
-    FAULTS[name] = Fault(hand_in, score, "graded", said)
+    FAULTS[name] = Fault(hand_in, score, "graded", expected)
 
 
 # --- code that does not come back, or takes everything
@@ -241,7 +241,7 @@ PIXEL = (
 PLAIN = "Shown as it was typed"
 
 
-def told(name: str, text: str, said: str = "", pictures: dict | None = None) -> None:
+def text_cell(name: str, text: str, expected: str = "", pictures: dict | None = None) -> None:
     """Enter a right submission with a cell of Markdown."""
 
     def add(notebook):
@@ -250,7 +250,7 @@ def told(name: str, text: str, said: str = "", pictures: dict | None = None) -> 
             cell["attachments"] = pictures
         notebook.cells.insert(1, cell)
 
-    changed(name, 5, add, said)
+    changed(name, 5, add, expected)
 
 
 def shows_pictures(notebook):
@@ -269,18 +269,18 @@ def shows_crumbs(notebook):
     notebook.cells.extend([new_code_cell(crumbs)] * 40)
 
 
-told("long_text", "*a **b _c " * 54_000, PLAIN)
-told("links_without_end", "[" * 90_000 + "](" * 90_000, PLAIN)
-told("quotes_in_quotes", "> " * 90_000 + "x")
-told("tags_in_tags", "".join(f"<b x={n}><p>" for n in range(15_000)), PLAIN)
-told("pasted_picture", "![](attachment:a.png)", PIXEL, {"a.png": {"image/png": PIXEL}})
-told("lost_picture", "![lost](attachment:a.png)", 'alt="lost"')
-told("odd_attachments", "![](attachment:a)", "", {"a": 1, "b": {"image/png": [1]}, "c": None})
+text_cell("long_text", "*a **b _c " * 54_000, PLAIN)
+text_cell("links_without_end", "[" * 90_000 + "](" * 90_000, PLAIN)
+text_cell("quotes_in_quotes", "> " * 90_000 + "x")
+text_cell("tags_in_tags", "".join(f"<b x={n}><p>" for n in range(15_000)), PLAIN)
+text_cell("pasted_picture", "![](attachment:a.png)", PIXEL, {"a.png": {"image/png": PIXEL}})
+text_cell("lost_picture", "![lost](attachment:a.png)", 'alt="lost"')
+text_cell("odd_attachments", "![](attachment:a)", "", {"a": 1, "b": {"image/png": [1]}, "c": None})
 changed("pictures_without_end", 5, shows_pictures, "The outputs of this notebook are too large")
 changed("crumbs_without_end", 5, shows_crumbs, "The outputs of this notebook are too large")
 
 
-@fault(5, said="timestamp.txt is no date")
+@fault(5, expected="timestamp.txt is no date")
 def time_of_no_zone(folder, learner):
     folder.hand_in(learner, answers(**RIGHT))
     text = "2026-03-01 12:00:00 UTC,7200,3"
@@ -290,13 +290,13 @@ def time_of_no_zone(folder, learner):
 # --- files that are no notebooks
 
 
-def raw(name: str, score: float, status: str, said: str, data: Callable[[], bytes]) -> None:
+def raw(name: str, score: float, status: str, expected: str, data: Callable[[], bytes]) -> None:
     """Enter a file's bytes."""
 
     def hand_in(folder, learner):
         folder.hand_in(learner, data())
 
-    FAULTS[name] = Fault(hand_in, score, status, said)
+    FAULTS[name] = Fault(hand_in, score, status, expected)
 
 
 def _right(**more) -> bytes:
@@ -378,7 +378,7 @@ def test_verdict(graded, learner):
     row = graded.table()[learner]
     assert (float(row["score"]), row["status"]) == (entry.score, entry.status), row["reason"]
     assert graded.gradebook()[learner] == entry.score
-    assert entry.said in row["reason"] + graded.page(learner)
+    assert entry.expected in row["reason"] + graded.page(learner)
 
 
 def test_nothing_stays_behind(graded):

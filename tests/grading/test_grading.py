@@ -311,9 +311,9 @@ def test_an_unforeseen_error_is_told_without_its_message(tmp_path):
         try:
             raise kind("def answer(): ...")
         except kind as error:
-            told = batch._explain(error, course)
-        assert kind.__name__ in told
-        assert "answer" not in told
+            reason = batch._explain(error, course)
+        assert kind.__name__ in reason
+        assert "answer" not in reason
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(course, monkeypatch, capsys):
@@ -453,8 +453,8 @@ def test_a_course_that_submitted_code_would_see_is_refused(course, monkeypatch, 
     monkeypatch.setattr(sandbox, "python_folders", lambda: [*usual, str(above)])
     course.hand_in("ada", answers(**RIGHT))
     assert course.grade() == 2
-    said = f"refused: submitted code would see {course.root}: it sees all of {above}"
-    assert said in capsys.readouterr().err
+    output = f"refused: submitted code would see {course.root}: it sees all of {above}"
+    assert output in capsys.readouterr().err
     assert not (course.root / "reports").exists()
 
 
@@ -470,22 +470,22 @@ def test_without_a_sandbox_nothing_runs(course, monkeypatch, capsys):
 def test_an_unknown_assignment_is_refused_by_name(course, capsys, asked):
     course.assignment = asked
     assert course.grade() == 2
-    said = capsys.readouterr().err
-    assert f"no assignment {asked!r}" in said
-    assert "there is: warmup" in said
+    output = capsys.readouterr().err
+    assert f"no assignment {asked!r}" in output
+    assert "there is: warmup" in output
 
 
 def test_no_submissions_and_unknown_learners_are_refused_by_name(course, capsys):
     (course.root / "submitted" / "ada" / "other").mkdir(parents=True)
     assert course.grade() == 2
-    said = capsys.readouterr().err
-    assert f"nobody handed in '{NAME}'" in said
-    assert "submitted/ holds: other" in said
+    output = capsys.readouterr().err
+    assert f"nobody handed in '{NAME}'" in output
+    assert "submitted/ holds: other" in output
     course.hand_in("ada", b"")
     assert course.grade("--learner", "ada", "zoe") == 2
-    said = capsys.readouterr().err
-    assert "of: zoe" in said
-    assert "there are: ada" in said
+    output = capsys.readouterr().err
+    assert "of: zoe" in output
+    assert "there are: ada" in output
 
 
 def test_a_folder_that_is_no_course_is_refused(tmp_path, capsys):

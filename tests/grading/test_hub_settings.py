@@ -203,11 +203,11 @@ def test_make_hub_takes_a_folder_however_it_is_named(tmp_path, monkeypatch, caps
     settings = tomllib.loads(file.read_text())
     for name in ("course", "exchange", "state", "proxy"):
         assert Path(settings[name]).is_absolute(), name
-    said = capsys.readouterr().out
-    assert str(tmp_path / "trial") in said
+    output = capsys.readouterr().out
+    assert str(tmp_path / "trial") in output
     port = settings["port"]
-    assert f"http://hub.localhost:{port}\n" in said
-    assert f"http://{hub.SERVICE}--service.hub.localhost:{port}/services/{hub.SERVICE}/\n" in said
+    assert f"http://hub.localhost:{port}\n" in output
+    assert f"http://{hub.SERVICE}--service.hub.localhost:{port}/services/{hub.SERVICE}/\n" in output
 
 
 def test_a_proxy_that_did_not_install_is_tried_again(tmp_path, monkeypatch):

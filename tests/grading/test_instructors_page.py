@@ -91,7 +91,7 @@ def test_files_and_messages_that_the_page_names_are_there():
 
 @pytest.mark.long
 def test_every_command_works(followed):
-    folder, said = followed
+    folder, output = followed
     assert all((folder / name).exists() for name in WRITTEN)
     with (folder / "reports" / f"grades-{ASSIGNMENT}.csv").open(newline="") as file:
         table = {row["learner"]: row for row in csv.DictReader(file)}
@@ -107,14 +107,14 @@ def test_every_command_works(followed):
         assert page.read_bytes()
     assert "its JSON is broken" in (folder / "reports" / f"{ASSIGNMENT}-eve.html").read_text()
     assert "| wrong/" in (folder / "reports" / "kill-matrix.md").read_text()
-    assert "Every answer is scored as its header expects." in said
-    assert "no hidden test and no solution in _build/learner, exercises" in said
+    assert "Every answer is scored as its header expects." in output
+    assert "no hidden test and no solution in _build/learner, exercises" in output
 
 
 @pytest.mark.long
 def test_what_one_way_graded_the_others_leave_alone(followed):
-    _, said = followed
-    blocks = said.split("=== block ")
+    _, output = followed
+    blocks = output.split("=== block ")
     (autograde,) = (
         text
         for text, block in zip(blocks[1:], BLOCKS, strict=True)

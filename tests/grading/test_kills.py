@@ -181,8 +181,8 @@ def _finish(folder: Folder) -> None:
     assert {name: float(row["score"]) for name, row in folder.table().items()} == SCORES
     # Nothing is run twice: the next run finds all as it is.
     assert _start(folder).wait(300) == 0
-    told = json.loads((folder.root / "reports" / f"grades-{NAME}.json").read_text())
-    assert (told["run"], told["retry"], told["done"]) == (0, 0, True)
+    summary = json.loads((folder.root / "reports" / f"grades-{NAME}.json").read_text())
+    assert (summary["run"], summary["retry"], summary["done"]) == (0, 0, True)
     assert not list(folder.root.rglob("*.part"))
 
 

@@ -286,8 +286,8 @@ os.lseek(file, 0, 0)"""
     for code in KEPT:
         source += f"\ntry:\n    {code}\n    print(0)\nexcept OSError as problem:"
         source += "\n    print(problem.errno)"
-    said = pool.run(job(source)).outputs[0][0]["text"].split()
-    assert dict(zip(KEPT, map(int, said), strict=True)) == KEPT
+    output = pool.run(job(source)).outputs[0][0]["text"].split()
+    assert dict(zip(KEPT, map(int, output), strict=True)) == KEPT
 
 
 def test_a_crash_starts_no_program_of_the_machines():
@@ -321,9 +321,9 @@ print("counted", number.value)
 print("loaded", sum(batch.sum().item() for batch in DataLoader(torch.ones(8, 2), 2, num_workers=2)))
 print("shared", torch.ones(3).share_memory_().sum().item())
 print("threads", numpy.ones((300, 300)).dot(numpy.ones((300, 300))).sum())"""
-    said = shown(pool.run(job(source, limits=Limits())))
+    output = shown(pool.run(job(source, limits=Limits())))
     for words in ("mapped 7 0", "counted 3", "loaded 16.0", "shared 3.0", "threads 27000000.0"):
-        assert words in said, said
+        assert words in output, output
 
 
 # --- a processor is shared out by submission
@@ -348,8 +348,8 @@ pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name
 time.sleep(0.5)  # this process may be the first that gets it
 print("nice", {{os.getpriority(os.PRIO_PROCESS, pid) for pid in pids}} == {{nice}})
 print("groups", len({{(os.getsid(pid), os.getpgid(pid)) for pid in pids}}))"""
-    said = shown(pool.run(job(source, limits=replace(LIMITS, memory=2**31, processes=64))))
-    assert "nice True\\ngroups 1" in said, said
+    output = shown(pool.run(job(source, limits=replace(LIMITS, memory=2**31, processes=64))))
+    assert "nice True\\ngroups 1" in output, output
 
 
 @pytest.mark.long
@@ -435,8 +435,12 @@ def test_bubblewraps_own_processes_are_out_of_reach():
         # It may end them, and so itself: that is no reason for another try.
         assert "Python stopped: the process ended" in shown(verdicts.pop())
     for verdict in verdicts:
-        said = shown(verdict)
-        assert (said.count("refused"), "opened" in said, "listed" in said) == (12, False, False)
+        output = shown(verdict)
+        assert (output.count("refused"), "opened" in output, "listed" in output) == (
+            12,
+            False,
+            False,
+        )
     assert "spaces 0" in shown(verdicts[-1])
 
 

@@ -145,11 +145,11 @@ FOLDERS = QUICK + [
 def test_a_folder_that_cannot_be_written_is_refused_by_name(course, capsys, folder):
     with read_only(course.root / folder):
         assert course.grade() == 2
-    said = capsys.readouterr().err
-    assert said.startswith("refused: ")
-    assert f"{folder}" in said
-    assert "give yourself the right to write it" in said
-    assert "Traceback" not in said
+    output = capsys.readouterr().err
+    assert output.startswith("refused: ")
+    assert f"{folder}" in output
+    assert "give yourself the right to write it" in output
+    assert "Traceback" not in output
     _finishes(course, capsys, 0)
 
 
@@ -178,8 +178,8 @@ def test_a_gradebook_that_cannot_be_written_is_refused(course, capsys):
             subprocess.run(["umount", "-l", str(path)], check=True)
         else:
             path.chmod(0o600)
-    said = capsys.readouterr().err
-    assert "gradebook.db cannot be written (" in said
+    output = capsys.readouterr().err
+    assert "gradebook.db cannot be written (" in output
     _finishes(course, capsys, len(NAMES))
 
 
@@ -193,8 +193,8 @@ def test_a_locked_gradebook_is_refused_and_nothing_is_withdrawn(course, capsys):
     assert course.grade() == 0
     with locked(course.root / "gradebook.db"):
         assert course.grade("--force") == 2
-    said = capsys.readouterr().err
-    assert "gradebook.db is locked: another program holds it" in said
+    output = capsys.readouterr().err
+    assert "gradebook.db is locked: another program holds it" in output
     _finishes(course, capsys, len(NAMES))
 
 
@@ -212,9 +212,9 @@ def test_a_full_disk_is_refused_and_nothing_is_withdrawn(course_on_a_small_disk,
     assert course.grade() == 0
     with full(course.root):
         assert course.grade("--force") == 2
-    said = capsys.readouterr().err
-    assert "No space left on device" in said
-    assert f"free some space on the disk of {course.root}" in said
+    output = capsys.readouterr().err
+    assert "No space left on device" in output
+    assert f"free some space on the disk of {course.root}" in output
     _finishes(course, capsys, len(NAMES))
 
 
@@ -226,12 +226,12 @@ def after_two(monkeypatch):
         line = report.Progress.line
         entered, waiting = contextlib.ExitStack(), [what]
 
-        def told(self, learner, word):
+        def write_line(self, learner, word):
             line(self, learner, word)
             if self.done == 2 and waiting:
                 entered.enter_context(waiting.pop())
 
-        monkeypatch.setattr(report.Progress, "line", told)
+        monkeypatch.setattr(report.Progress, "line", write_line)
         return entered
 
     return arrange
@@ -296,8 +296,8 @@ def test_code_that_was_run_is_not_run_again_after_a_fault(course, capsys, after_
     ran = len(list((course.root / "progress" / NAME / "verdicts").glob("*.json")))
     assert ran > 2  # some had run and could not be written down
     assert course.grade() == 0
-    told = json.loads((course.root / "reports" / f"grades-{NAME}.json").read_text())
-    assert (told["run"], told["graded"]) == (len(NAMES) - ran, len(NAMES))
+    summary = json.loads((course.root / "reports" / f"grades-{NAME}.json").read_text())
+    assert (summary["run"], summary["graded"]) == (len(NAMES) - ran, len(NAMES))
 
 
 def test_a_secret_is_whole_or_not_there(tmp_path, monkeypatch):

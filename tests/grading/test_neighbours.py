@@ -87,9 +87,9 @@ def test_neighbours_are_alone():
     source = NEIGHBOUR.replace("SINCE", str(time.time() + 4))
     one = source.replace("ME", "one").replace("YOU", "two")
     two = source.replace("ME", "two").replace("YOU", "one")
-    for said in run(one, two):
+    for printed in run(one, two):
         # bubblewrap, what it runs, this one and its child
-        assert "seen: [] heard from others: set() processes: 4 group: True" in said, said
+        assert "seen: [] heard from others: set() processes: 4 group: True" in printed, printed
 
 
 USES = """
@@ -122,7 +122,7 @@ print("clone:", libc.syscall(CLONE, 0x10000000 | 17, 0, 0, 0, 0), ctypes.get_err
 
 
 def test_the_filter_leaves_what_learners_need():
-    (said,) = run(USES)
+    (printed,) = run(USES)
     for part in (
         "a process",
         "A THREAD",
@@ -132,17 +132,17 @@ def test_the_filter_leaves_what_learners_need():
         "a lock",
         "27000000.0 by torch",
     ):
-        assert part in said
-    assert "status 0" in said
+        assert part in printed
+    assert "status 0" in printed
 
 
 def test_the_filter_refuses_from_inside():
     column = 0 if seccomp.platform.machine() == "x86_64" else 1
     numbers = {name: both[column] for name, both in seccomp.REFUSED.items()}
     source = CALLS.replace("NUMBERS", repr(numbers)).replace("CLONE", str(seccomp.CLONE[column]))
-    (said,) = run(source)
-    assert said.count(f"(-1, {errno.EPERM})") == len(numbers), said
-    assert f"clone: -1 {errno.EPERM}" in said
+    (printed,) = run(source)
+    assert printed.count(f"(-1, {errno.EPERM})") == len(numbers), printed
+    assert f"clone: -1 {errno.EPERM}" in printed
 
 
 def answer(
@@ -184,9 +184,9 @@ print({line for path in Path("/proc").glob("[0-9]*/status") for line in path.ope
 
 
 def test_no_process_of_a_sandbox_has_rights():
-    (said,) = run(RIGHTS)
-    found = dict(re.findall(r"'(\w+):\\t(\w+)\\n'", said))
-    assert said.count(":") == 4, said
+    (printed,) = run(RIGHTS)
+    found = dict(re.findall(r"'(\w+):\\t(\w+)\\n'", printed))
+    assert printed.count(":") == 4, printed
     assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == 0
     assert (found["NoNewPrivs"], found["Seccomp"]) == ("1", "2")
 
@@ -207,19 +207,21 @@ def test_the_program_by_hand(machine):
     prctl = seccomp.PRCTL[column]
     assert [answer(machine, prctl, option) for option in (3, 4)] == [seccomp.ALLOW, seccomp.ERROR]
     mmap = seccomp.MMAP[column]
-    said = {flags: answer(machine, mmap, flags=flags) for flags in (0x01, 0x02, 0x21, 0x22, 0x23)}
-    assert {flags for flags, what in said.items() if what == refused} == {0x21, 0x23}
-    assert {said[flags] for flags in (0x01, 0x02, 0x22)} == {seccomp.ALLOW}
-    said = {family: answer(machine, socket, family) for family in range(50)}
-    allowed = {family for family, what in said.items() if what == seccomp.ALLOW}
+    printed = {
+        flags: answer(machine, mmap, flags=flags) for flags in (0x01, 0x02, 0x21, 0x22, 0x23)
+    }
+    assert {flags for flags, what in printed.items() if what == refused} == {0x21, 0x23}
+    assert {printed[flags] for flags in (0x01, 0x02, 0x22)} == {seccomp.ALLOW}
+    printed = {family: answer(machine, socket, family) for family in range(50)}
+    allowed = {family for family, what in printed.items() if what == seccomp.ALLOW}
     assert allowed == set(seccomp.FAMILIES)
-    assert set(said.values()) == {seccomp.ALLOW, seccomp.ERROR | errno.EAFNOSUPPORT}
+    assert set(printed.values()) == {seccomp.ALLOW, seccomp.ERROR | errno.EAFNOSUPPORT}
     pair = seccomp.SOCKETPAIR[column]
-    assert said == {family: answer(machine, pair, family) for family in range(50)}
-    said = {kind: answer(machine, seccomp.FCNTL[column], second=kind) for kind in range(1100)}
-    locking = {kind for kind, what in said.items() if what == seccomp.ERROR | errno.ENOLCK}
+    assert printed == {family: answer(machine, pair, family) for family in range(50)}
+    printed = {kind: answer(machine, seccomp.FCNTL[column], second=kind) for kind in range(1100)}
+    locking = {kind for kind, what in printed.items() if what == seccomp.ERROR | errno.ENOLCK}
     assert locking == set(seccomp.LOCKS)
-    assert set(said.values()) == {seccomp.ALLOW, seccomp.ERROR | errno.ENOLCK}
+    assert set(printed.values()) == {seccomp.ALLOW, seccomp.ERROR | errno.ENOLCK}
     assert answer(machine, 1) == seccomp.ALLOW
 
 

@@ -33,11 +33,11 @@ def test_ten_thousand_take_as_long_as_the_slower_of_running_and_writing(
 ):
     record = copy.deepcopy(RECORD) | {"writer": write}
     record["run"]["all"] = run
-    said = "\n".join(grading.lines(record))
-    assert f"| {balance} | {1e4 * run / balance / 60:.0f} | {minutes} | {minutes} |" in said
-    assert f"The writer keeps {balance} core" in said
+    output = "\n".join(grading.lines(record))
+    assert f"| {balance} | {1e4 * run / balance / 60:.0f} | {minutes} | {minutes} |" in output
+    assert f"The writer keeps {balance} core" in output
     running = f"{1e4 * run / 60:.0f}"
-    assert f"| 1 | {running} | 50 | {max(running, '50', key=float)} |" in said
+    assert f"| 1 | {running} | 50 | {max(running, '50', key=float)} |" in output
 
 
 def test_submissions_differ_and_some_are_right():
