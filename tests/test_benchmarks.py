@@ -188,6 +188,7 @@ def test_ratios_and_shares_by_hand():
             "dynamic": [4.0, 8.0],
             "lib, no cache": [6.0, 6.0],
             "no cache": [3.0, 3.0],
+            "matrices": [0.25, 0.125],
         },
         {"lib": [0.5, 0.25], "dynamic": [1.0, 1.0]},
         n_bytes=10,
@@ -198,6 +199,7 @@ def test_ratios_and_shares_by_hand():
     decode, prefill, without = (entry[name] for name in ("decode", "prefill", "without_cache"))
     assert decode["ratio"] == {"dynamic": [2.5, 3.0, 3.5]}  # 2 and 4
     assert decode["share_of_bandwidth"] == [0.625, 0.75, 0.875]  # 0.25 s over 0.5 s, over 0.25 s
+    assert decode["share_of_matrices"] == [0.5] * 3
     assert prefill["ratio"] == {"dynamic": [2.5, 3.0, 3.5]}  # 2 and 4
     assert prefill["share_of_throughput"] == [0.75] * 3  # 1.5 s over 2 s
     assert without["ratio"] == {"no cache": [0.5] * 3}
