@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--random", action="store_true", help="its sizes alone, random weights")
     parser.add_argument("--device", default="cpu", help="of the real model: cpu or cuda")
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--rounds", type=int, default=5, help="of the real model, 2 or more")
+    parser.add_argument("--rounds", type=int, default=3, help="of the real model, 2 or more")
     parser.add_argument("--lengths", type=int, nargs="+", default=decoding_smollm.LENGTHS)
     options = parser.parse_args(arguments)
     if options.out is None and not options.random:

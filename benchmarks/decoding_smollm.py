@@ -364,7 +364,7 @@ def compare(
     device: str = "cpu",
     dtype: torch.dtype = torch.float32,
     lengths: Sequence[int] = LENGTHS,
-    rounds: int = 5,
+    rounds: int = 3,
 ) -> dict[str, Any]:
     """Measure at all lengths; print when each is done, and the tables at the end.
 

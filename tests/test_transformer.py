@@ -266,6 +266,22 @@ def test_decoding_copies_no_keys_and_no_values(monkeypatch):
                 assert seen == held or (new == 3 and padding is None)  # the whole prompt
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("n_kv_heads", [1, 3])
+def test_chunks_see_what_came_before_and_no_padding(n_kv_heads, padded):
+    model, tokens = make_lm(n_kv_heads=n_kv_heads, position=RotaryPosition(4)), make_tokens(2, 9)
+    mask = torch.arange(9) >= (torch.tensor([[2], [0]]) if padded else torch.zeros(2, 1))
+    expected = model(tokens, mask=mask)
+    if not padded:
+        torch.testing.assert_close(model(tokens), expected)
+    state = model.decode_state(2, 9)
+    logits = [model(tokens[:, :4], mask=mask[:, :4] if padded else None, state=state)]
+    for chunk in (tokens[:, 4:7], tokens[:, 7:8], tokens[:, 8:]):  # real tokens, so without a mask
+        logits.append(model(chunk, state=state))
+    torch.testing.assert_close(torch.cat(logits, dim=1)[mask], expected[mask])
+
+
 def test_no_value_is_read_while_decoding_within_reach(monkeypatch):
     """Reading a value of a tensor makes the program wait for a GPU."""
     model = make_lm(position=LearnedPosition(9, 12))
