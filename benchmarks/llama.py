@@ -1,8 +1,12 @@
 """One network twice: a Llama of ``transformers``, and :mod:`lib` with the same weights."""
 
-import torch
-from torch import nn
+import re
+from collections.abc import Mapping
 
+import torch
+from torch import Tensor, nn
+
+from lib import smollm
 from lib.rope import RotaryPosition
 from lib.transformer import LanguageModel
 
@@ -63,6 +67,73 @@ def from_transformers(theirs: nn.Module) -> LanguageModel:
         raise RuntimeError(f"no counterpart for {sorted(missing)}")
     ours.to(theirs.dtype).load_state_dict({renamed[name]: weights[name] for name in weights})
     return ours.eval()
+
+
+# What the tensors of a GGUF file are called in ``transformers``, in a layer and outside.
+GGUF_NAMES = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+
+
+def from_gguf(
+    config: smollm.Config, tensors: Mapping[str, Tensor], *, attention: str = "sdpa"
+) -> nn.Module:
+    """Make the ``LlamaForCausalLM`` of a GGUF file.
+
+    The file has the rows of q and k in another order: in ``transformers`` the layout of RoPE is
+    ``"half"``.
+
+    Args:
+        config: the sizes.
+        tensors: the numbers, by the file's names. They are shared, not copied, except for q and k.
+        attention: which implementation ``transformers`` should take.
+
+    Returns:
+        The model in evaluation mode, with the tensors' dtype and device.
+    """
+    import transformers  # here, because growth.py and memory.py do without
+
+    state = {}
+    for name, matrix in tensors.items():
+        part, layer = name.removesuffix(".weight"), ""
+        if block := re.fullmatch(r"blk\.(\d+)\.(\w+)", part):
+            layer, part = f"model.layers.{block[1]}.", block[2]
+        if part in ("attn_q", "attn_k"):
+            heads = config.n_heads if part == "attn_q" else config.n_kv_heads
+            matrix = matrix.unflatten(0, (heads, -1, 2)).transpose(1, 2).reshape(matrix.shape)
+        state[f"{layer}{GGUF_NAMES[part]}.weight"] = matrix
+    state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    llama = transformers.LlamaConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.d_model,
+        intermediate_size=config.d_ff,
+        num_hidden_layers=config.n_layers,
+        num_attention_heads=config.n_heads,
+        num_key_value_heads=config.n_kv_heads,
+        max_position_embeddings=config.context_length,
+        rms_norm_eps=config.norm_eps,
+        rope_parameters={"rope_type": "default", "rope_theta": config.rope_base},
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=0,
+        attn_implementation=attention,
+    )
+    with torch.random.fork_rng(devices=[]):
+        model = transformers.LlamaForCausalLM(llama)
+    model.load_state_dict(state, assign=True)
+    model.tie_weights()
+    return model.to(state["lm_head.weight"].device).eval()
 
 
 def pair(

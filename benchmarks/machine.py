@@ -73,11 +73,21 @@ def ratio(above: list[float], below: list[float], *, percent: bool = False) -> s
         below: likewise.
         percent: write percentages instead of factors.
     """
-    ratios = [a / b for a, b in zip(above, below, strict=True)]
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    low, middle, high = quartiles(above, below)
     if percent:
         return f"{middle:.0%} ({low:.0%} to {high:.0%})"
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def quartiles(above: list[float], below: list[float]) -> list[float]:
+    """The quartiles of the ratio of two ways, round by round; the second is the median.
+
+    Args:
+        above: a number per round, two rounds or more.
+        below: likewise.
+    """
+    ratios = [a / b for a, b in zip(above, below, strict=True)]
+    return statistics.quantiles(ratios, n=4, method="inclusive")
 
 
 class Table:

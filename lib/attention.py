@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.kv_cache import KVCache
-from lib.masks import causal_mask
+from lib.masks import causal_mask, hide_future
 from lib.position import NoPosition, Position
 from lib.shapes import broadcasts_to, check_sizes
 
@@ -57,6 +57,7 @@ def scaled_dot_product_attention(
     *,
     mask: Tensor | None = None,
     bias: Tensor | None = None,
+    causal: bool = False,
     scale: float | None = None,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -81,6 +82,9 @@ def scaled_dot_product_attention(
             makes the output NaN, because 0 · NaN is NaN (``prp-mask``, chapter 01).
         bias: floating point, broadcastable to ``(..., q_len, k_len)``; added to the scaled
             scores (chapters 04 and 06).
+        causal: also hide every later key, as :func:`lib.masks.causal_mask` does; the last query is
+            at the last key. With as many queries as keys, and neither mask nor bias, the kernel
+            leaves the hidden half of the scores out.
         scale: what the scores are multiplied by; ``1 / sqrt(head_dim)`` when not given.
         return_weights: also return the weights.
 
@@ -106,9 +110,12 @@ def scaled_dot_product_attention(
     shape = (*leading, q_len, k_len)
     _check_added("mask", mask, query, shape)
     _check_added("bias", bias, query, shape)
+    skip_future = causal and _can_skip_future(q_len, k_len, mask, bias, return_weights)
+    if causal and not skip_future:
+        mask = hide_future(mask, q_len, k_len, query.device)
 
     if not return_weights:
-        return _fused(query, key, value, mask, bias, scale, leading)
+        return _fused(query, key, value, mask, bias, skip_future, scale, leading)
 
     wide = torch.promote_types(query.dtype, torch.float32)
     scores = query.to(wide) @ key.to(wide).transpose(-2, -1) * scale  # (..., q_len, k_len)
@@ -176,6 +183,7 @@ def grouped_query_attention(
     *,
     mask: Tensor | None = None,
     bias: Tensor | None = None,
+    causal: bool = False,
     scale: float | None = None,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -187,13 +195,17 @@ def grouped_query_attention(
     output is then split into heads again. With ``n_kv_heads == n_heads`` this is
     :func:`scaled_dot_product_attention`, with ``n_kv_heads == 1`` multi-query attention.
 
+    The exception is a whole text that is read with ``causal``, where repeated keys and values are
+    worth their memory: the kernel leaves out half of the scores, which it does with no other mask.
+
     Args:
         query: ``(..., n_heads, q_len, head_dim)``.
         key: ``(..., n_kv_heads, k_len, head_dim)``.
         value: ``(..., n_kv_heads, k_len, value_dim)``.
         mask: boolean, broadcastable to ``(..., n_heads, q_len, k_len)``; ``True`` = may attend.
         bias: floating point, broadcastable to the same shape.
-        scale: as in :func:`scaled_dot_product_attention`.
+        causal: as in :func:`scaled_dot_product_attention`.
+        scale: likewise.
         return_weights: also return the weights.
 
     Returns:
@@ -219,8 +231,20 @@ def grouped_query_attention(
     group = n_heads // n_kv_heads
     if group == 1:
         return scaled_dot_product_attention(
-            query, key, value, mask=mask, bias=bias, scale=scale, return_weights=return_weights
+            query,
+            key,
+            value,
+            mask=mask,
+            bias=bias,
+            causal=causal,
+            scale=scale,
+            return_weights=return_weights,
         )
+    if causal and _can_skip_future(q_len, k_len, mask, bias, return_weights):
+        key, value = (x.repeat_interleave(group, dim=-3) for x in (key, value))
+        return scaled_dot_product_attention(query, key, value, causal=True, scale=scale)
+    if causal:
+        mask = hide_future(mask, q_len, k_len, query.device)
 
     def fold(x: Tensor) -> Tensor:
         """``(..., n_heads, q_len, n)`` → ``(..., n_kv_heads, group * q_len, n)``."""
@@ -235,11 +259,12 @@ def grouped_query_attention(
         return fold(x.expand(*x.shape[:-2], q_len, x.shape[-1]))
 
     folded = fold(query)
-    # (..., n_kv_heads), any of the three may have batch dimensions
-    leading = _check_qkv(folded, key, value)
-    shape = (*leading[:-1], n_heads, q_len, k_len)
-    _check_added("mask", mask, query, shape)
-    _check_added("bias", bias, query, shape)
+    if mask is not None or bias is not None:  # checked before they are folded
+        # (..., n_kv_heads), any of the three may have batch dimensions
+        leading = _check_qkv(folded, key, value)
+        shape = (*leading[:-1], n_heads, q_len, k_len)
+        _check_added("mask", mask, query, shape)
+        _check_added("bias", bias, query, shape)
     result = scaled_dot_product_attention(
         folded,
         key,
@@ -264,6 +289,7 @@ class LayerState(NamedTuple):
         position: the position scheme, which all layers share.
         prepared: what its ``prepare`` returned for this forward pass, shared too.
         cache: this layer's keys and values of earlier tokens; ``None`` without a cache.
+        causal: whether a token attends to no later one, besides what a mask hides.
 
     Example:
         >>> from lib.alibi import AlibiPosition
@@ -276,6 +302,7 @@ class LayerState(NamedTuple):
     position: Position = NoPosition()
     prepared: Any = None
     cache: KVCache | None = None
+    causal: bool = False
 
 
 class MultiHeadAttention(nn.Module):
@@ -405,7 +432,7 @@ class MultiHeadAttention(nn.Module):
         if keys_values is None:
             keys_values = self.keys_values(x if context is None else context)
         key, value = keys_values  # (batch, kv_heads, k_len, head_dim or value_dim)
-        position, prepared, cache = LayerState() if state is None else state
+        position, prepared, cache, causal = LayerState() if state is None else state
         query, key = position.transform(query, key, prepared)  # the new ones
         if cache is not None:
             if mask is not None:  # checked before anything is written
@@ -415,14 +442,26 @@ class MultiHeadAttention(nn.Module):
         bias = position.bias(query, key, prepared)  # (batch or 1, heads, q_len, k_len) or None
         scale = position.scale(self.head_dim) if self.scale is None else self.scale
         result = grouped_query_attention(
-            query, key, value, mask=mask, bias=bias, scale=scale, return_weights=return_weights
+            query,
+            key,
+            value,
+            mask=mask,
+            bias=bias,
+            causal=causal,
+            scale=scale,
+            return_weights=return_weights,
         )
         heads, *weights = result if return_weights else (result,)  # (batch, heads, q_len, v_dim)
         output = self.w_o(merge_heads(heads))  # (batch, q_len, d_model)
         return (output, *weights) if return_weights else output
 
 
-def _fused(query, key, value, mask, bias, scale, leading):
+def _can_skip_future(q_len, k_len, mask, bias, return_weights) -> bool:
+    """Whether torch's kernel can do it; its own causal mask lets the first query see one key."""
+    return q_len == k_len and mask is None and bias is None and not return_weights
+
+
+def _fused(query, key, value, mask, bias, causal, scale, leading):
     """The same result from torch's kernel, which needs one added mask and equal leading sizes.
 
     Its fast paths take exactly four dimensions, and a mask of two or four: with another number it
@@ -430,7 +469,7 @@ def _fused(query, key, value, mask, bias, scale, leading):
     """
     alike = len(leading) == 2 and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
     if alike and mask is None and bias is None:  # as when one token is decoded
-        return F.scaled_dot_product_attention(query, key, value, scale=scale)
+        return F.scaled_dot_product_attention(query, key, value, is_causal=causal, scale=scale)
     two = (1, 1, *leading)[-max(2, len(leading)) :]  # leading dimensions, at least two of them
 
     def four_dims(x: Tensor) -> Tensor:
@@ -447,7 +486,9 @@ def _fused(query, key, value, mask, bias, scale, leading):
             added = four_dims(added)
     if not alike:
         query, key, value = four_dims(query), four_dims(key), four_dims(value)
-    output = F.scaled_dot_product_attention(query, key, value, attn_mask=added, scale=scale)
+    output = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=added, is_causal=causal, scale=scale
+    )
     return output if len(leading) == 2 else output.reshape(*leading, *output.shape[-2:])
 
 

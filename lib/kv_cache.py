@@ -21,7 +21,7 @@ Sources: Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 2
 import torch
 from torch import Tensor
 
-from lib.masks import causal_mask
+from lib.masks import hide_future
 from lib.shapes import check_sizes
 
 __all__ = ["DecodeState", "KVCache", "kv_cache_bytes"]
@@ -355,8 +355,7 @@ class DecodeState:
         seen = None if self._unpadded else self.valid[:, None, None, :]  # (batch, 1, 1, k_len)
         if q_len == 1:
             return seen
-        causal = causal_mask(q_len, self.length, device=self._valid.device)  # (q_len, k_len)
-        return causal if seen is None else causal & seen
+        return hide_future(seen, q_len, self.length, self._valid.device)
 
     def truncate(self, length: int) -> None:
         """Discard everything from slot ``length`` on, in every layer.

@@ -109,3 +109,9 @@ def sliding_window_mask(
     mask = (q_place - k_place).abs() <= window
     mask = mask | torch.isin(q_place, special) | torch.isin(k_place, special)
     return mask & (k_place <= q_place) if causal else mask
+
+
+def hide_future(mask: Tensor | None, q_len: int, k_len: int, device: torch.device) -> Tensor:
+    """Hide every later key, besides what a mask ``(..., q_len, k_len)`` hides already."""
+    past = causal_mask(q_len, k_len, device=device)
+    return past if mask is None else mask & past

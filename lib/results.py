@@ -76,10 +76,14 @@ class GridRecord(TypedDict):
 
 
 class MeasuredRecord(TypedDict):
-    """What chapter 12 measures on trained weights (:class:`lib.pretrained.Measured`)."""
+    """What was measured on trained weights.
 
-    made: dict[str, str]  # date, versions, and a hash of the weights
-    results: dict[str, Any]  # by the name of the function that measures
+    Chapter 12 writes one (:class:`lib.pretrained.Measured`), ``benchmarks/decoding.py`` another:
+    how fast SmolLM2 decodes.
+    """
+
+    made: dict[str, str]  # date, versions, and which weights
+    results: dict[str, Any]  # chapter 12: by the name of the function that measures
 
 
 class DecodingModel(TypedDict):
@@ -145,6 +149,7 @@ IDENTITY = {
     "cpu": ("clock", "memory_bytes"),
 }
 CLOCKS = {"cuda": "CUDA events", "cpu": "perf_counter"}
+MEASURED = ("decoding", "pretrained")  # records of trained weights
 AIM = 0.7  # of the bandwidth limit, for the best step of the largest model
 
 
@@ -176,7 +181,7 @@ def load(name: str) -> dict:
     record = json.loads(path.read_text(encoding="utf-8"))
     if name.startswith("kv_cache"):
         return check_decoding(record, path.name)
-    for problem in _mismatches(record, MeasuredRecord if name == "pretrained" else GridRecord):
+    for problem in _mismatches(record, MeasuredRecord if name in MEASURED else GridRecord):
         raise ValueError(f"{path.name}: {problem}")
     return record
 

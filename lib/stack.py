@@ -119,6 +119,7 @@ class Stack(nn.Module):
         *,
         types: Tensor | None = None,
         mask: Tensor | None = None,
+        causal: bool = False,
         caches: Sequence[KVCache] | None = None,
         context: Tensor | None = None,
         context_keys_values: Sequence[tuple[Tensor, Tensor]] | None = None,
@@ -138,7 +139,7 @@ class Stack(nn.Module):
             result = block(
                 x,
                 mask=mask,
-                state=LayerState(self.position, prepared, cache),
+                state=LayerState(self.position, prepared, cache, causal),
                 context=context,
                 context_keys_values=keys_values,
                 context_mask=context_mask,

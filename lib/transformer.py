@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from lib.block import Block, FeedForward
 from lib.kv_cache import DecodeState, KVCache
-from lib.masks import causal_mask
+from lib.masks import hide_future
 from lib.position import Position
 from lib.stack import AttentionWeights, Stack, check_mask, count_positions
 
@@ -144,19 +144,21 @@ class Decoder(Stack):
             if positions is None:
                 positions = count_positions(tokens, mask)  # (batch or 1, length)
                 self._check_reach(positions, new - 1)
-            seen = causal_mask(new, new, device=tokens.device)
-            if mask is not None:
-                seen = seen & mask[:, None, None, :]  # (batch, 1, length, length)
+            seen = None
+            if mask is not None:  # made once for all layers: (batch, 1, length, length)
+                seen = hide_future(mask[:, None, None, :], new, new, tokens.device)
             return self._layers(
                 tokens,
                 positions,
                 positions,
                 mask=seen,
+                causal=mask is None,
                 context=context,
                 context_mask=context_mask,
                 return_weights=return_weights,
             )
         before = state.length
+        plain = before == 0 and mask is None  # no earlier tokens and no padding
         try:
             positions = state.append(new, positions=positions, mask=mask)
             self._check_reach(positions, state.largest_position)
@@ -164,7 +166,8 @@ class Decoder(Stack):
                 tokens,
                 positions,
                 state.k_positions,
-                mask=state.mask(new),  # (batch or 1, 1, length, k_len) or None
+                mask=None if plain else state.mask(new),  # (batch or 1, 1, length, k_len) or None
+                causal=plain,
                 caches=state.caches,
                 context_keys_values=state.context_keys_values,
                 context_mask=state.context_mask,

@@ -284,6 +284,7 @@ class Recorder:
 
     def __call__(self, query, key, value, attn_mask=None, **kwargs):
         self.call = (query, key, value, attn_mask)
+        self.is_causal = kwargs.get("is_causal", False)
         return self.kernel(query, key, value, attn_mask=attn_mask, **kwargs)
 
 
@@ -369,6 +370,46 @@ def test_grouped_queries_repeat_no_key(monkeypatch):
     assert kernel.call[3].data_ptr() == mask.data_ptr()
     grouped_query_attention(query, key[:, :2], value[:, :2], bias=bias)
     assert kernel.call[3].data_ptr() == bias.data_ptr()
+
+
+# --- causal
+
+
+@pytest.mark.parametrize("q_len", [1, Q_LEN, K_LEN])
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 6])
+@pytest.mark.parametrize("added", [(), ("mask",), ("bias",), ("mask", "bias")], ids=str)
+def test_causal_hides_what_the_causal_mask_hides(q_len, n_kv_heads, added):
+    query = make(BATCH, 6, q_len, HEAD_DIM, seed=1)
+    key = make(BATCH, n_kv_heads, K_LEN, HEAD_DIM, seed=2)
+    value = make(BATCH, n_kv_heads, K_LEN, VALUE_DIM, seed=3)
+    given = {
+        "mask": make(BATCH, 1, 1, K_LEN, seed=6) > -0.5,
+        "bias": make(6, q_len, K_LEN, seed=5),
+    }
+    given = {name: given[name] for name in added}
+    past = causal_mask(q_len, K_LEN)
+    expected = {**given, "mask": given.get("mask", past) & past}
+    output, weights = grouped_query_attention(query, key, value, **expected, return_weights=True)
+    fused = grouped_query_attention(query, key, value, **given, causal=True)
+    both = grouped_query_attention(query, key, value, **given, causal=True, return_weights=True)
+    torch.testing.assert_close(fused, output, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(both, (output, weights), rtol=1e-12, atol=1e-12)
+    if n_kv_heads == 6:
+        fused = scaled_dot_product_attention(query, key, value, **given, causal=True)
+        torch.testing.assert_close(fused, output, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_kv_heads", [2, 6])
+def test_a_whole_text_is_read_without_a_mask(n_kv_heads, monkeypatch):
+    kernel = Recorder(monkeypatch)
+    query = make(BATCH, 6, K_LEN, HEAD_DIM, seed=1)
+    key = make(BATCH, n_kv_heads, K_LEN, HEAD_DIM, seed=2)
+    grouped_query_attention(query, key, key, causal=True)
+    assert kernel.call[3] is None
+    assert kernel.is_causal
+    assert kernel.call[0].data_ptr() == query.data_ptr()
+    grouped_query_attention(query[:, :, :3], key, key, causal=True)  # the kernel would hide more
+    assert not kernel.is_causal
 
 
 # --- multi-head attention

@@ -7,10 +7,11 @@ import pytest
 import torch
 import transformers
 
-from benchmarks import decoding, growth, operators
+from benchmarks import decoding, decoding_smollm, growth, operators
 from benchmarks.llama import alone, from_transformers
 from benchmarks.machine import ROOT, Table, describe, in_turn, ratio
 from benchmarks.memory import largest_allocation, step_after
+from lib import results, smollm
 from lib.alibi import AlibiPosition
 from lib.kv_cache import KVCache, kv_cache_bytes
 
@@ -110,6 +111,157 @@ def test_a_row_of_decoding_fits_the_table():
     row = decoding.measure(64, 1, 3, 2, 4 * 4096)
     assert row[:2] == ["64 x 1", "0 MB"]
     assert len(row) == 7
+
+
+# --- decoding: SmolLM2, with random weights
+
+
+TINY = smollm.Config(
+    vocab_size=50,
+    d_model=192,
+    n_layers=2,
+    n_heads=3,
+    n_kv_heads=1,
+    d_ff=40,
+    context_length=30,
+    rope_base=500.0,
+    norm_eps=1e-5,
+)
+
+
+@pytest.fixture
+def tiny():
+    ours = decoding_smollm.random_model(TINY)
+    return ours, decoding_smollm.counterpart(TINY, ours)
+
+
+@torch.no_grad()
+def test_the_counterpart_is_the_same_function_and_shares_weights(tiny):
+    ours, theirs = tiny
+    tokens = torch.randint(50, (2, 9), generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(theirs(tokens).logits, ours(tokens), rtol=0, atol=1e-4)
+    assert ours(tokens).std() > 0.5
+    shared = {weight.data_ptr() for weight in ours.parameters()}
+    own = [name for name, each in theirs.named_parameters() if each.data_ptr() not in shared]
+    parts = ("self_attn.q_proj", "self_attn.k_proj")
+    assert own == [f"model.layers.{i}.{part}.weight" for i in (0, 1) for part in parts]
+
+
+def test_every_way_says_when_it_has_a_token(tiny):
+    ways = decoding_smollm.make_ways(*tiny)
+    assert list(ways) == ["lib", "dynamic", "static", "lib, no cache", "no cache"]
+    prompt = torch.tensor([[7, 3, 1]])
+    for way in ways.values():
+        tokens, seconds = decoding_smollm.time_tokens(way, prompt, 4)
+        assert tokens.shape == (1, 4)
+        assert len(seconds) == 4
+        assert min(seconds) > 0
+
+
+def test_only_ways_with_a_cache_read_one_token_at_a_time(tiny):
+    ours, theirs = tiny
+    lengths = []
+    for embedding in (ours.embedding, theirs.model.embed_tokens):
+        embedding.register_forward_pre_hook(lambda _, inputs: lengths.append(inputs[0].shape[1]))
+    for name, way in decoding_smollm.make_ways(ours, theirs).items():
+        lengths.clear()
+        decoding_smollm.time_tokens(way, torch.tensor([[7, 3, 1]]), 3)
+        assert lengths == ([3, 1, 1] if name in decoding_smollm.CACHED else [3, 4, 5]), name
+
+
+def test_what_a_step_reads_and_a_prefill_computes_by_hand(tiny):
+    layer = 2 * 192 * 192 + 2 * 64 * 192 + 3 * 40 * 192  # q and o, k and v, feed-forward
+    weights = 2 * layer + 5 * 192 + 50 * 192  # the table counts once
+    keys = 2 * 2 * 7 * 64  # of two layers, with the values, seven tokens
+    assert decoding_smollm.bytes_of_a_step(TINY, tiny[0], 7) == 4 * (weights + keys)
+    # query i sees i + 1 keys, at 2 · 192 operations each for the score and for the value
+    pairs = 1 + 2 + 3
+    expected = 2 * 3 * 2 * layer + 2 * 50 * 192 + 2 * 4 * 192 * pairs
+    assert decoding_smollm.operations_of_a_prefill(TINY, tiny[0], 3) == expected
+
+
+def test_ratios_and_shares_by_hand():
+    entry = decoding_smollm.summary(
+        9,
+        {
+            "lib": [2.0, 2.0],
+            "dynamic": [4.0, 8.0],
+            "lib, no cache": [6.0, 6.0],
+            "no cache": [3.0, 3.0],
+            "matrices": [0.25, 0.125],
+        },
+        {"lib": [0.5, 0.25], "dynamic": [1.0, 1.0]},
+        n_bytes=10,
+        n_operations=30,
+        bandwidth=[40.0, 40.0],
+        throughput=[20.0, 20.0],
+    )
+    decode, prefill, without = (entry[name] for name in ("decode", "prefill", "without_cache"))
+    assert decode["ratio"] == {"dynamic": [2.5, 3.0, 3.5]}  # 2 and 4
+    assert decode["share_of_bandwidth"] == [0.625, 0.75, 0.875]  # 0.25 s over 0.5 s, over 0.25 s
+    assert decode["share_of_matrices"] == [0.5] * 3
+    assert prefill["ratio"] == {"dynamic": [2.5, 3.0, 3.5]}  # 2 and 4
+    assert prefill["share_of_throughput"] == [0.75] * 3  # 1.5 s over 2 s
+    assert without["ratio"] == {"no cache": [0.5] * 3}
+    assert without["over_cached"] == [15.0, 18.0, 21.0]  # 12 and 24
+    assert prefill["seconds"] == {"lib": [2.0, 2.0], "dynamic": [4.0, 8.0]}
+    assert (entry["bandwidth"], entry["throughput"]) == (40.0, 20.0)
+
+
+def test_the_real_model_chooses_the_same_tokens_or_is_not_timed(tiny, monkeypatch):
+    real = decoding_smollm.make_ways
+
+    def wrong(*models):
+        ways = real(*models)
+        return {**ways, "static": lambda *args: ways["static"](*args) + 1}
+
+    monkeypatch.setattr(decoding_smollm, "make_ways", wrong)
+    with pytest.raises(SystemExit, match="5 tokens: static chose other tokens than lib"):
+        decoding_smollm.measure(TINY, *tiny, 5, rounds=2, new=3, read_bytes=16384, product=8)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The script's model at a tiny size."""
+    monkeypatch.setattr(decoding_smollm, "SIZES", TINY)
+    monkeypatch.setattr(decoding_smollm, "READ_BYTES", {"cpu": 16384})
+    monkeypatch.setattr(decoding_smollm, "PRODUCT", {"cpu": 8})
+    return ["--random", "--rounds", "2", "--lengths", "3", "6"]
+
+
+def test_the_script_prints_tables_and_writes_a_record(small, tmp_path, monkeypatch, capsys):
+    decoding.main([*small, "--out", str(tmp_path / "decoding.json")])
+    printed = capsys.readouterr().out
+    assert sum(line.startswith(("| 3 ", "| 6 ")) for line in printed.splitlines()) == 3 * 2
+    assert "weights: random, float32" in printed
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    record = results.load("decoding")
+    assert record["made"]["weights"] == "random"
+    assert record["results"]["model"]["d_ff"] == 40
+    shortest, longest = record["results"]["lengths"]
+    assert (shortest["length"], longest["length"]) == (3, 6)
+    assert list(longest["decode"]["ratio"]) == ["dynamic", "static"]
+    for part in ("decode", "prefill"):
+        assert all(len(each) == 2 for each in longest[part]["seconds"].values())
+
+
+def test_without_transformers_ours_is_timed_alone(small, monkeypatch, capsys):
+    monkeypatch.setattr(decoding_smollm.util, "find_spec", lambda name: None)
+    decoding.main([*small, "--dtype", "bfloat16"])
+    printed = capsys.readouterr().out
+    assert "transformers is not installed" in printed
+    assert "weights: random, bfloat16" in printed
+    assert sum(line.startswith(("| 3 ", "| 6 ")) for line in printed.splitlines()) == 3 * 2
+
+
+def test_without_the_weights_the_script_says_where_they_are(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(smollm, "PACKAGE", "no_such_package_here")
+    monkeypatch.setattr(decoding, "SIZES", [])
+    decoding.main([])
+    assert "not installed: it comes with the extra `pretrained`" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="--random measures random weights"):
+        decoding.main(["--out", str(tmp_path / "decoding.json")])
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_weight_without_a_counterpart_is_refused():

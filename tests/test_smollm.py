@@ -1,14 +1,13 @@
 """A language model of Llama's kind in the course's parts: small files, and SmolLM2 itself."""
 
 import math
-import re
 
 import gguf as reference
 import jinja2
 import pytest
 import torch
-import transformers
 
+from benchmarks.llama import from_gguf
 from lib import gguf, smollm
 from lib.generation import generate
 from lib.smollm import build_model, chat, load, message, read_config, tensor_names
@@ -68,56 +67,15 @@ def path(tmp_path):
     return small_file(tmp_path / "small.gguf")
 
 
-def by_transformers(config, metadata, tensors):
-    """The same model by `transformers`, from the file's numbers as the package ``gguf`` gives them.
-
-    Its files have another order of the rows of q and k: the layout of RoPE is ``"half"``.
-    """
-    llama = transformers.LlamaConfig(
-        vocab_size=config.vocab_size,
-        hidden_size=config.d_model,
-        intermediate_size=config.d_ff,
-        num_hidden_layers=config.n_layers,
-        num_attention_heads=config.n_heads,
-        num_key_value_heads=config.n_kv_heads,
-        max_position_embeddings=config.context_length,
-        rms_norm_eps=config.norm_eps,
-        rope_parameters={"rope_type": "default", "rope_theta": config.rope_base},
-        tie_word_embeddings=True,
-        attn_implementation="eager",
-    )
-    names = {
-        "token_embd": "model.embed_tokens",
-        "output_norm": "model.norm",
-        "attn_norm": "input_layernorm",
-        "attn_q": "self_attn.q_proj",
-        "attn_k": "self_attn.k_proj",
-        "attn_v": "self_attn.v_proj",
-        "attn_output": "self_attn.o_proj",
-        "ffn_norm": "post_attention_layernorm",
-        "ffn_gate": "mlp.gate_proj",
-        "ffn_up": "mlp.up_proj",
-        "ffn_down": "mlp.down_proj",
-    }
-    state = {}
+def by_transformers(config, tensors):
+    """The same model by `transformers`, with numbers from the package ``gguf``."""
+    numbers = {}
     for name, stored in tensors.items():
-        part, layer = name.removesuffix(".weight"), ""
-        if block := re.fullmatch(r"blk\.(\d+)\.(\w+)", part):
-            layer, part = f"model.layers.{block[1]}.", block[2]
         rows = stored.data.numpy().reshape(stored.shape[0], -1)
         rows = rows.view("float32") if stored.kind == "F32" else rows
-        numbers = reference.quants.dequantize(rows, KINDS[stored.kind]).reshape(stored.shape)
-        matrix = torch.from_numpy(numbers.copy())
-        if part in ("attn_q", "attn_k"):
-            heads = config.n_heads if part == "attn_q" else config.n_kv_heads
-            matrix = matrix.unflatten(0, (heads, -1, 2)).transpose(1, 2).reshape(matrix.shape)
-        state[f"{layer}{names[part]}.weight"] = matrix
-    with torch.random.fork_rng(devices=[]):
-        model = transformers.LlamaForCausalLM(llama)
-    state["lm_head.weight"] = state["model.embed_tokens.weight"]
-    model.load_state_dict(state, assign=True)
-    model.tie_weights()
-    return model.eval()
+        restored = reference.quants.dequantize(rows, KINDS[stored.kind]).reshape(stored.shape)
+        numbers[name] = torch.from_numpy(restored.copy())
+    return from_gguf(config, numbers, attention="eager")
 
 
 # --- small files
@@ -127,7 +85,7 @@ def by_transformers(config, metadata, tensors):
 def test_a_small_model_is_the_same_function(path):
     model, _ = load(path)
     metadata, tensors = gguf.read(path)
-    theirs = by_transformers(read_config(metadata), metadata, tensors)
+    theirs = by_transformers(read_config(metadata), tensors)
     tokens = torch.randint(len(VOCABULARY), (3, 11), generator=torch.Generator().manual_seed(1))
     expected = theirs(tokens).logits
     torch.testing.assert_close(model(tokens), expected, rtol=0, atol=2e-4)
@@ -262,7 +220,7 @@ def template(smollm_file):
 def test_the_logits_are_those_of_transformers(language_model, smollm_file):
     model, tokenizer = language_model
     metadata, tensors = gguf.read(smollm_file)
-    theirs = by_transformers(read_config(metadata), metadata, tensors)
+    theirs = by_transformers(read_config(metadata), tensors)
     tokens = torch.tensor([tokenizer.encode(PROSE)])
     expected = theirs(tokens).logits
     difference = (model(tokens) - expected).abs().max()

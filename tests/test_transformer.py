@@ -259,11 +259,27 @@ def test_decoding_copies_no_keys_and_no_values(monkeypatch):
     for padding in (None, mask):
         state = model.decode_state(2, 9)
         with torch.no_grad():
-            for tokens in (make_tokens(2, 3), make_tokens(2, 1), make_tokens(2, 1)):
+            for new in (3, 1, 2, 1):
                 seen.clear()
-                model(tokens, mask=padding if tokens.shape[1] == 3 else None, state=state)
+                model(make_tokens(2, new), mask=padding if new == 3 else None, state=state)
                 held = [(c._keys.data_ptr(), c._values.data_ptr()) for c in state.caches]
-                assert seen == held
+                assert seen == held or (new == 3 and padding is None)  # the whole prompt
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("n_kv_heads", [1, 3])
+def test_chunks_see_what_came_before_and_no_padding(n_kv_heads, padded):
+    model, tokens = make_lm(n_kv_heads=n_kv_heads, position=RotaryPosition(4)), make_tokens(2, 9)
+    mask = torch.arange(9) >= (torch.tensor([[2], [0]]) if padded else torch.zeros(2, 1))
+    expected = model(tokens, mask=mask)
+    if not padded:
+        torch.testing.assert_close(model(tokens), expected)
+    state = model.decode_state(2, 9)
+    logits = [model(tokens[:, :4], mask=mask[:, :4] if padded else None, state=state)]
+    for chunk in (tokens[:, 4:7], tokens[:, 7:8], tokens[:, 8:]):  # real tokens, so without a mask
+        logits.append(model(chunk, state=state))
+    torch.testing.assert_close(torch.cat(logits, dim=1)[mask], expected[mask])
 
 
 def test_no_value_is_read_while_decoding_within_reach(monkeypatch):

@@ -48,9 +48,9 @@ def geometric(slopes: Callable) -> Callable:
     return lambda n_heads, **options: slopes(n_heads, rule="geometric", **options)
 
 
-def sees_everything(mask: Callable) -> Callable:
+def sees_everything(state: Callable) -> Callable:
     """Forget the causal mask."""
-    return lambda *arguments, **options: torch.ones_like(mask(*arguments, **options))
+    return lambda position, prepared, cache, causal: state(position, prepared, cache)
 
 
 def whole_text(_: Callable) -> Callable:
@@ -69,7 +69,7 @@ PATCHES = {
     "26": Perturbation("the model holds", patch={"lib.results.load": constant_losses}),
     "31a": Perturbation("one formula for all", patch={"lib.alibi.alibi_slopes": geometric}),
     "32": Perturbation("no model holds", patch={"lib.results.load": rising_losses}),
-    "44": Perturbation("no causal mask", patch={"lib.transformer.causal_mask": sees_everything}),
+    "44": Perturbation("no causal mask", patch={"lib.stack.LayerState": sees_everything}),
     "45": Perturbation("the text together", patch={"lib.norms.layer_norm": whole_text}),
     "53": Perturbation("the mean is subtracted", patch={"lib.norms.rms_norm": centred}),
 }
