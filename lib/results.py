@@ -2,7 +2,7 @@
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
 that measures). A page draws from it and shows when and where it was made: those of
-chapters 07, 08, 09, 10 and 12, and of the misconceptions. A wheel contains the records as they
+chapters 07, 08, 09, 10, 12 and 13, and of the misconceptions. A wheel contains the records as they
 were when it was built.
 
 The classes below are the records' schemas. A record may hold more keys than its schema names;
@@ -27,6 +27,8 @@ __all__ = [
     "DecodingRun",
     "GridArm",
     "GridRecord",
+    "HeadsRecord",
+    "HeadsText",
     "MeasuredRecord",
     "SavedWeights",
     "Section",
@@ -80,6 +82,20 @@ class MeasuredRecord(TypedDict):
 
     made: dict[str, str]  # date, versions, and a hash of the weights
     results: dict[str, Any]  # by the name of the function that measures
+
+
+class HeadsText(TypedDict):
+    """One text of `HeadsRecord`."""
+
+    tokens: list[str]
+    weights: list[str]  # of each layer: base64, one byte for each head, query and key <= query
+
+
+class HeadsRecord(TypedDict):
+    """All attention weights of a language model on a few texts (:class:`lib.heads.Observed`)."""
+
+    made: dict[str, str]  # as of `MeasuredRecord`
+    texts: list[HeadsText]
 
 
 class DecodingModel(TypedDict):
@@ -176,7 +192,8 @@ def load(name: str) -> dict:
     record = json.loads(path.read_text(encoding="utf-8"))
     if name.startswith("kv_cache"):
         return check_decoding(record, path.name)
-    for problem in _mismatches(record, MeasuredRecord if name == "pretrained" else GridRecord):
+    schemas = {"pretrained": MeasuredRecord, "heads": HeadsRecord}
+    for problem in _mismatches(record, schemas.get(name, GridRecord)):
         raise ValueError(f"{path.name}: {problem}")
     return record
 
