@@ -4,7 +4,7 @@ const figure = script.closest(".slider-figure"), svg = figure.querySelector("svg
   [about, attends] = figure.querySelectorAll("output"),
   [map, chosen, weights, row, numbers, queries, keys] =
     ["map", "chosen", "weights", "row", "numbers", "queries", "keys"]
-      .map(name => [...svg.querySelector("." + name).children]),
+      .map(name => [...svg.querySelector(`[data-group=${name}]`).children]),
   stored = data.weights.map(atob),
   heads = +head.max + 1,
   fill = (words, values) => words.replace(/{(\w+)}/g, (_, name) => values[name]),
@@ -40,11 +40,11 @@ function show() {
     numbers[n].setAttribute("y", queries[m].getAttribute("y"));
   });
   const values = {layer: layer.value, head: head.value, kind: data.kinds[k], score: data.scores[k][at],
-    equal: data.equal[k], query: fill(data.words.query, {m, token: tokens[m]})};
-  for (const [input, words] of
-    [[rank, +rank.value + 1], [layer, layer.value], [head, head.value], [query, values.query]]) {
+    equal: data.equal[k], m, token: tokens[m]};
+  for (const input of [rank, layer, head, query]) {
+    const words = String(+input.value + (input == rank));
     input.setAttribute("aria-valuetext", words);
-    write(input.nextSibling, String(words));
+    write(input.nextSibling, words);
   }
   write(about, fill(data.words.head, values));
   write(attends, fill(data.words.row, {...values, keys: order.map(n => named[n]).join(", ")}));

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from lib.bpe import Tokenizer
 from lib.figures import text as word
-from lib.interactive import Control, Select, Slider, control_row, draw, enclose
+from lib.interactive import Select, Slider, control_row, draw, enclose
 from lib.results import HeadsText
 from lib.svg import DEEPEST, Axes, Element
 from lib.transformer import LanguageModel
@@ -158,12 +158,11 @@ MOST_KEYS = 4  # that the line beside the picture names; the picture's descripti
 WORDS = {  # the script fills them in too
     "head": "Layer {layer}, head {head} gives {kind} {score}% of its weight on average. Equal "
     "weights would give it {equal}%.",
-    "row": "Query {query} attends to {keys}.",
-    "query": "{m} “{token}”",
+    "row": "Query {m} “{token}” attends to {keys}.",
     "key": "{n} “{token}” {percent}%",
     "picture": "Two maps. The upper one has a cell for each layer and head, deeper blue for more "
     "weight on {kind}; layer {layer}, head {head} is marked. The lower one has the attention "
-    "weights of this head. In its marked row, query {query} attends to {keys}.",
+    "weights of this head. In its marked row, query {m} “{token}” attends to {keys}.",
 }
 LEGEND = (
     "Weights are in percent, rounded to whole numbers, so a row can miss 100 by a few. In the "
@@ -231,13 +230,12 @@ class HeadBrowser:
         weights = _triangle(observed.percent[text, layer, head]).tolist()
         row = weights[-length:]
         words = {name: word(template) for name, template in WORDS.items()}
-        queries = [words["query"].format(m=m, token=each) for m, each in enumerate(tokens[text])]
         keys = [
             words["key"].format(n=n, token=token, percent=percent)
             for n, (token, percent) in enumerate(zip(tokens[text], row, strict=True))
         ]
         most = [n for n in sorted(range(length), key=lambda n: -row[n]) if row[n]][:MOST_KEYS]
-        facts = {"layer": layer, "head": head, "kind": word(kind), "query": queries[m]}
+        facts = {"layer": layer, "head": head, "kind": word(kind), "m": m, "token": tokens[text][m]}
         facts |= {"score": percents[k][chosen], "equal": equal[k]}
         self.name = name
         self.alt = words["picture"].format(**facts, keys=", ".join(keys))
@@ -250,7 +248,7 @@ class HeadBrowser:
             Slider("rank", "rank", range(1, len(order[k]) + 1)),
             Slider("layer", "layer", range(n_layers), start=layer),
             Slider("head", "head", range(n_heads), start=head),
-            Control("range", "query", word("query"), tuple(range(length)), tuple(queries), m),
+            Slider("query", "query", range(length), start=m),
         ]
         self.html = enclose(
             name,
@@ -259,7 +257,7 @@ class HeadBrowser:
                 f'<div class="heads"><svg role="img" viewBox="0 0 {WIDTH} {height:g}" '
                 f'aria-label="{escape(self.alt)}">{upper}{lower}</svg><div>',
                 *map(control_row, controls),
-                f"<output>{escape(words['head'].format(**facts))}</output><output>",
+                f"<output>{escape(words['head'].format(**facts))}</output> <output>",
                 escape(words["row"].format(**facts, keys=", ".join(keys[n] for n in most))),
                 f"</output><p>{escape(word(LEGEND))}</p></div></div>",
             ],
@@ -289,7 +287,7 @@ class HeadBrowser:
 
 
 def _upper(percents: Sequence[int], n_layers: int, chosen: int) -> str:
-    """The map of all heads as SVG; the script finds the groups by their classes."""
+    """The map of all heads as SVG; the script finds its groups by name."""
     n_heads = len(percents) // n_layers
     axes = Axes(
         x=(-0.5, n_layers - 0.5),
@@ -322,8 +320,8 @@ def _lower(
     axes = Axes(
         x=(-0.5, length - 0.5),
         y=(length - 0.5, -0.5 - tallest / unit),
-        x_label="key",
-        y_label="query",
+        x_label="key, position n",
+        y_label="query, position m",
         y_ticks=dict.fromkeys(range(length), "x" * longest),  # room for the tokens of every text
         box=(0, UPPER, WIDTH, length * unit + tallest + 46),
     )
@@ -369,7 +367,7 @@ def _depth(percent: int) -> float:
 
 
 def _group(name: str, elements: Sequence[Element]) -> str:
-    return f'<g class="{name}">{draw(elements)}</g>'
+    return f'<g data-group="{name}">{draw(elements)}</g>'
 
 
 STYLE = files("lib").joinpath("heads.css").read_text(encoding="utf-8").strip()

@@ -62,7 +62,7 @@ def test_a_token_that_repeats_at_once_is_not_its_own_successor():
 
 def test_scores_by_hand():
     """Two texts, one head that looks only at the previous token and one that looks at all."""
-    tokens = (tuple("ababc"), tuple("vwxyz"))
+    tokens = (tuple("ababa"), tuple("vwxyz"))
     percent = torch.zeros(2, 1, 2, 5, 5, dtype=torch.uint8)
     for m in range(5):
         percent[:, 0, 0, m, max(m - 1, 0)] = 100
@@ -70,9 +70,9 @@ def test_scores_by_hand():
     measured = scores(Observed(tokens, percent))
     assert measured.shape == (5, 1, 2)
     torch.testing.assert_close(measured[:, 0, 0], torch.tensor([1.0, 0.0, 0.0, 0.0, 1.0]))
-    three = (0.20 + 0.15 + 0.12) / 3  # a share of 60 percent each, over queries 2, 3 and 4
-    two = (0.20 + 0.15) / 2  # the queries 2 and 3 of the first text alone have copies
-    torch.testing.assert_close(measured[:, 0, 1], torch.tensor([three] * 3 + [two] * 2))
+    one = (0.20 + 0.15 + 0.12) / 3  # a share of 60 percent, at the queries 2, 3 and 4
+    copies = (0.20 + 0.15 + 2 * 0.12) / 3  # of the first text alone; its last query has two
+    torch.testing.assert_close(measured[:, 0, 1], torch.tensor([one] * 3 + [copies] * 2))
 
 
 def test_equal_shares():
@@ -156,7 +156,7 @@ def test_what_is_shown_first():
         assert said.endswith(f"query 4 “{tokens[4].strip()}” attends to {row}.")
         sliders = [each["value"] for each in page.all("input")]
         assert sliders == ["0", str(layer), str(head), "4"]
-        numbers = re.search(r'<g class="numbers">(.*?)</g>', figure.html)[1]
+        numbers = re.search(r'<g data-group="numbers">(.*?)</g>', figure.html)[1]
         assert re.findall(r">(\d*)</text>", numbers) == [str(p) for p in percent[4].tolist()]
 
 
@@ -164,7 +164,7 @@ def test_cells_are_drawn_by_layer_and_by_row():
     observed = made_up()
     page = make(observed).html
     measured = scores(observed)[0].flatten()
-    cells = re.search(r'<g class="map">(.*?)</g>', page)[1]
+    cells = re.search(r'<g data-group="map">(.*?)</g>', page)[1]
     depths = [float(each) for each in re.findall(r'fill-opacity="([^"]*)"', cells)]
     assert depths == pytest.approx(measured.tolist(), abs=0.005)
     places = re.findall(r'<rect x="([^"]*)" y="([^"]*)"', cells)
@@ -173,7 +173,7 @@ def test_cells_are_drawn_by_layer_and_by_row():
     assert [places[0][1] == y for _, y in places] == [True, False] * 3
     layer, head = divmod(int(measured.argmax()), 2)
     lower = observed.percent[0, layer, head].tolist()
-    cells = re.search(r'<g class="weights">(.*?)</g>', page)[1]
+    cells = re.search(r'<g data-group="weights">(.*?)</g>', page)[1]
     depths = [float(each) for each in re.findall(r'fill-opacity="([^"]*)"', cells)]
     wanted = [0.6 * (lower[m][n] / 100) ** 0.5 for m in range(5) for n in range(m + 1)]
     assert depths == pytest.approx(wanted, abs=0.005)
