@@ -367,6 +367,7 @@ def said_of_head(page):
 
 def test_heads_are_chosen_by_keyboard(show):
     page = show(browsing())
+    assert not page.locator(".note").is_visible()
     ranked = heads.scores(OBSERVED)[0].flatten().argsort(descending=True).tolist()
     assert said_of_head(page) == expected_of_head(0, 0, *divmod(ranked[0], 2), 4)
     page.keyboard.press("Tab")  # text
@@ -458,6 +459,9 @@ def test_the_chosen_head_and_row_are_framed(show):
     assert row[:2] == first[:2]
     assert row[0] + row[2] == pytest.approx(last[0] + last[2], abs=0.1)
     assert row[3] == first[3]
+    for number in page.locator("svg [data-group=numbers] text").all()[:2]:
+        _, top, _, height = number.evaluate(place)
+        assert row[1] <= top + height / 2 <= row[1] + row[3]
 
 
 def test_two_head_browsers_move_alone(show):
