@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lib import heads
+from lib import heads, results
 from lib.heads import KINDS, HeadBrowser
 from lib.interactive import Axes, Checkbox, Select, Slider, SliderFigure
 from tests.test_heads import made_up
@@ -428,6 +428,8 @@ def test_the_script_draws_what_the_first_frame_would(show):
             drawn = [each.locator("svg").evaluate("e => e.outerHTML") for each in (page, other)]
             assert drawn[0] == drawn[1]
             assert said_of_head(page) == said_of_head(other)
+            words = [each.locator("output").all_inner_texts() for each in (page, other)]
+            assert words[0] == words[1]
 
 
 def test_frames_mark_the_keys_that_the_measure_counts(show):
@@ -482,7 +484,7 @@ def test_the_head_browser_follows_the_theme(show, theme):
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_the_head_browser_fits(show, width):
-    observed = made_up(length=8, layers=30, heads=9)
+    observed = heads.Observed.from_record(results.load("heads")["texts"])
     figure = HeadBrowser(observed, name="heads", title="Look at a head")
     page = show(figure, viewport={"width": width, "height": 844})
     for _ in range(2):
