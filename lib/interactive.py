@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from itertools import product
+from typing import Any
 
 from lib.figures import text as word
 from lib.svg import Axes, Element, minus
@@ -150,8 +151,6 @@ class SliderFigure:
         max_bytes: int = 32_000,
     ) -> None:
         names = [control.name for control in controls]
-        if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
-            raise ValueError(f"name {name!r} must match [a-z][a-z0-9-]*: it becomes an id")
         if not names or len(set(names)) < len(names):
             raise ValueError(f"figure {name!r} needs controls with different names, got {names}")
         self.name = name
@@ -174,9 +173,6 @@ class SliderFigure:
         size = {"role": "img", "viewBox": f"0 0 {width:g} {height:g}"}
         # In the order of the page: the script finds the parts that change by counting.
         html = [
-            f'<div class="slider-figure" id="figure-{name}" role="group" aria-label='
-            f'"{escape(word(title))}" style="max-width:{1.25 * width:g}px"><style>{STYLE}</style>'
-            f"<p><strong>{escape(word(title))}</strong></p>",
             writer.write([Element("svg", {**size, "aria-label": words}) for words in alts]),
             *(writer.write([element]) for each in axes for element in each.outline()),
             *(writer.write(versions) for versions in _versions(frame, chosen)),
@@ -185,25 +181,76 @@ class SliderFigure:
         ]
         if readout is not None:
             html.append(writer.write([Element("output", {}, _text(readout, v)) for v in chosen]))
-        data = json.dumps(writer.changes, ensure_ascii=False, separators=(",", ":"))
-        data = data.replace("<", "\\u003c")  # so that no string can end the script
-        html.append(
-            f'<p class="note">{escape(word(NOTE))}</p>'
-            f"<script>{SCRIPT}(document.currentScript,{data})</script></div>"
+        self.html = enclose(
+            name,
+            title,
+            html,
+            width=1.25 * width,
+            script=SCRIPT,
+            data=writer.changes,
+            max_bytes=max_bytes,
         )
-        self.html = "".join(html)
-        weight = len(self.html.encode())
-        if weight > max_bytes:
-            raise ValueError(
-                f"figure {name!r} weighs {weight} bytes, more than max_bytes={max_bytes}: "
-                "take fewer frames or points"
-            )
 
     def _repr_html_(self) -> str:
         return self.html
 
     def __repr__(self) -> str:
         return f"<SliderFigure {self.name}: {self.n_frames} frames. {self.alt}>"
+
+
+def enclose(
+    name: str,
+    title: str,
+    inside: Iterable[str],
+    *,
+    width: float,
+    script: str,
+    data: Any,
+    max_bytes: int,
+    style: str = "",
+) -> str:
+    """What an interactive figure has around its picture and its controls.
+
+    Args:
+        name: as of a :class:`SliderFigure`; ``title`` and ``max_bytes`` likewise.
+        inside: HTML between the title and the note for readers without a script.
+        width: the largest width on the page, in pixels.
+        script: a function in JavaScript of its own script element and of ``data``.
+        data: what the script gets, as JSON can hold it.
+        style: more CSS than that of all figures.
+
+    Raises:
+        ValueError: if the name cannot be an id, or the HTML is too large.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise ValueError(f"name {name!r} must match [a-z][a-z0-9-]*: it becomes an id")
+    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    packed = packed.replace("<", "\\u003c")  # so that no string can end the script
+    title = escape(word(title))
+    html = (
+        f'<div class="slider-figure" id="figure-{name}" role="group" aria-label="{title}" '
+        f'style="max-width:{width:g}px"><style>{STYLE}{style}</style>'
+        f"<p><strong>{title}</strong></p>{''.join(inside)}"
+        f'<p class="note">{escape(word(NOTE))}</p>'
+        f"<script>{script}(document.currentScript,{packed})</script></div>"
+    )
+    weight = len(html.encode())
+    if weight > max_bytes:
+        raise ValueError(
+            f"figure {name!r} weighs {weight} bytes, more than max_bytes={max_bytes}: "
+            "take fewer frames or points"
+        )
+    return html
+
+
+def control_row(control: Control) -> str:
+    """A control as it is at first, inside its label."""
+    return _rows(_Writer([control]), 0, control)
+
+
+def draw(elements: Iterable[Element]) -> str:
+    """SVG elements that a figure's table says nothing of."""
+    return "".join(_Writer([]).write([element]) for element in elements)
 
 
 class _Writer:

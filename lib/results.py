@@ -2,7 +2,7 @@
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
 that measures). A page draws from it and shows when and where it was made: those of
-chapters 07, 08, 09, 10 and 12, and of the misconceptions. A wheel contains the records as they
+chapters 07, 08, 09, 10, 12 and 13, and of the misconceptions. A wheel contains the records as they
 were when it was built.
 
 The classes below are the records' schemas. A record may hold more keys than its schema names;
@@ -27,6 +27,8 @@ __all__ = [
     "DecodingRun",
     "GridArm",
     "GridRecord",
+    "HeadsRecord",
+    "HeadsText",
     "MeasuredRecord",
     "SavedWeights",
     "Section",
@@ -84,6 +86,20 @@ class MeasuredRecord(TypedDict):
 
     made: dict[str, str]  # date, versions, and which weights
     results: dict[str, Any]  # chapter 12: by the name of the function that measures
+
+
+class HeadsText(TypedDict):
+    """One text of `HeadsRecord`."""
+
+    tokens: list[str]
+    weights: list[str]  # of each layer: base64, one byte for each head, query and key <= query
+
+
+class HeadsRecord(TypedDict):
+    """All attention weights of a language model on a few texts (:class:`lib.heads.Observed`)."""
+
+    made: dict[str, str]  # as of `MeasuredRecord`
+    texts: list[HeadsText]
 
 
 class DecodingModel(TypedDict):
@@ -149,7 +165,8 @@ IDENTITY = {
     "cpu": ("clock", "memory_bytes"),
 }
 CLOCKS = {"cuda": "CUDA events", "cpu": "perf_counter"}
-MEASURED = ("decoding", "pretrained")  # records of trained weights
+# Records of other kinds than training grids.
+SCHEMAS = {"decoding": MeasuredRecord, "heads": HeadsRecord, "pretrained": MeasuredRecord}
 AIM = 0.7  # of the bandwidth limit, for the best step of the largest model
 
 
@@ -181,7 +198,7 @@ def load(name: str) -> dict:
     record = json.loads(path.read_text(encoding="utf-8"))
     if name.startswith("kv_cache"):
         return check_decoding(record, path.name)
-    for problem in _mismatches(record, MeasuredRecord if name in MEASURED else GridRecord):
+    for problem in _mismatches(record, SCHEMAS.get(name, GridRecord)):
         raise ValueError(f"{path.name}: {problem}")
     return record
 

@@ -84,6 +84,11 @@ GRID = {"experiment": "lib.warmup", "code": "0123", "confirmed": "2001-02-03", "
         ("warmup", [], "warmup.json: all of it must be GridRecord, got []"),
         ("pretrained", {"made": {"date": 1}}, "pretrained.json: results is missing"),
         ("pretrained", {"made": {"date": 1}, "results": {}}, "made.date must be str, got 1"),
+        (
+            "heads",
+            {"made": {}, "texts": [{"tokens": []}]},
+            "heads.json: texts[0].weights is missing",
+        ),
     ],
 )
 def test_a_record_that_does_not_fit_its_schema_is_refused(folder, name, record, message):

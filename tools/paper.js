@@ -17,7 +17,7 @@ async function collect(page, naming) {
   const address = new URL(`/${page}.html`, location.origin);
   const source = new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
   const article = document.importNode(source.querySelector("article.bd-article"), true);
-  article.paint = [...article.querySelectorAll(".slider-figure > style")].map((node) => node.textContent).join("\n");
+  article.paint = [...article.querySelectorAll(".slider-figure > style")].map((node) => node.textContent);
   for (const node of article.querySelectorAll(LEFT_OUT)) node.remove();
   for (const folded of article.querySelectorAll("details.above-input")) {
     const cell = folded.closest(".cell");
@@ -135,12 +135,12 @@ async function assemble(book) {
   contents.innerHTML = `<h1>${book.words.contents}</h1>`;
   body.append(front, contents);
   const styles = [];
-  let painted = "";
+  const painted = new Set(); // most figures have the same style
   let part = "";
   for (const [number, page] of book.pages.entries()) {
     const article = await collect(page.name, naming);
     if (number === 0) opening(article, book.words);
-    painted = article.paint || painted; // the same on every page that has such a figure
+    article.paint.forEach((style) => painted.add(style));
     article.classList.add("leaf");
     for (const code of article.querySelectorAll("pre")) {
       code.classList.toggle("long", code.textContent.split("\n").length > LONG);
@@ -170,7 +170,7 @@ async function assemble(book) {
   const listed = [...contents.querySelectorAll("li.level1")];
   const kept = new Set(telling(listed, (entry) => entry.dataset.title));
   for (const entry of listed) if (!kept.has(entry)) entry.remove();
-  document.head.insertAdjacentHTML("beforeend", `<style>${[painted, ...styles].join("\n")}</style>`);
+  document.head.insertAdjacentHTML("beforeend", `<style>${[...painted, ...styles].join("\n")}</style>`);
   document.body.replaceWith(body);
   document.documentElement.dataset.theme = "light";
   await Promise.all([...document.fonts].map((font) => font.load())); // formulas are set to their size
@@ -306,7 +306,7 @@ async function leaves(book) {
   const images = new Set();
   for (const [number, page] of book.pages.entries()) {
     const article = await collect(page.name, naming);
-    style.textContent = article.paint;
+    style.textContent = article.paint.join("\n");
     if (number === 0) opening(article, book.words);
     const headings = [...sections(article)].map((heading) => ({
       id: heading.id,

@@ -1,11 +1,14 @@
-"""A slider figure in headless Chromium: written into a file, opened by file://, and moved."""
+"""Interactive figures in headless Chromium: written into a file, opened by file://, and moved."""
 
 import math
 import re
 
 import pytest
 
+from lib import heads, results
+from lib.heads import KINDS, HeadBrowser
 from lib.interactive import Axes, Checkbox, Select, Slider, SliderFigure
+from tests.test_heads import made_up
 
 OFFSETS = list(range(-8, 9, 2))
 PAGE = """<!doctype html><html lang="en"{theme}><meta charset="utf-8"><title>t</title>
@@ -303,3 +306,206 @@ def test_authors_text_runs_nothing(show):
     page.locator("input").press("End")
     assert page.locator("output").inner_text() == nasty + "2"
     assert page.title() == "t"
+
+
+# --- the head browser
+
+OBSERVED = made_up()  # 2 texts, 3 layers of 2 heads, 5 tokens
+
+
+def browsing(**options):
+    return HeadBrowser(OBSERVED, name="heads", title="Look at a head", **options)
+
+
+def controls(page):
+    """By name: text, kind, rank, layer, head, query."""
+    names = ("text", "kind", "rank", "layer", "head", "query")
+    return dict(
+        zip(names, page.locator(".slider-figure").locator("input, select").all(), strict=True)
+    )
+
+
+def expected_of_head(text, kind, layer, head, m):
+    """What is written for one choice, from the weights themselves."""
+    tokens = [token.strip() for token in OBSERVED.tokens[text]]
+    row = OBSERVED.percent[text, layer, head, m, : m + 1].tolist()
+    keys = [f"{n} “{tokens[n]}” {p}%" for n, p in enumerate(row)]
+    most = [keys[n] for n in sorted(range(m + 1), key=lambda n: -row[n]) if row[n]][:4]
+    measured = heads.scores(OBSERVED)[kind]
+    rank = measured.flatten().argsort(descending=True).tolist().index(2 * layer + head)
+    return {
+        "sliders": [str(rank + 1), str(layer), str(head), str(m)],
+        "head": f"Layer {layer}, head {head} gives {KINDS[kind]} "
+        f"{int((100 * measured[layer, head]).round())}% of its weight on average.",
+        "row": f"Query {m} “{tokens[m]}” attends to {', '.join(most)}.",
+        "picture": f"query {m} “{tokens[m]}” attends to {', '.join(keys)}.",
+        "numbers": [str(p) for p in row],
+        "rows": tokens,
+        "columns": tokens,
+    }
+
+
+def said_of_head(page):
+    """The same from the page."""
+    about, attends = page.locator("output").all_inner_texts()
+    spoken = [
+        each.get_attribute("aria-valuetext") for each in page.locator("input[type=range]").all()
+    ]
+    assert spoken == page.locator("label b").all_inner_texts()
+    picture = page.locator("svg").get_attribute("aria-label")
+    numbers = page.locator("svg [data-group=numbers] text").all_text_contents()
+    return {
+        "sliders": spoken,
+        "head": about.split(" Equal")[0],
+        "row": attends,
+        "picture": "query" + picture.split(", query")[1],
+        "numbers": [number for number in numbers if number],
+        "rows": page.locator("svg [data-group=queries] text").all_text_contents(),
+        "columns": page.locator("svg [data-group=keys] text").all_text_contents(),
+    }
+
+
+def test_heads_are_chosen_by_keyboard(show):
+    page = show(browsing())
+    assert not page.locator(".note").is_visible()
+    ranked = heads.scores(OBSERVED)[0].flatten().argsort(descending=True).tolist()
+    assert said_of_head(page) == expected_of_head(0, 0, *divmod(ranked[0], 2), 4)
+    page.keyboard.press("Tab")  # text
+    page.keyboard.press("ArrowDown")
+    assert said_of_head(page) == expected_of_head(1, 0, *divmod(ranked[0], 2), 4)
+    page.keyboard.press("Tab")  # measure: the head stays, its rank is another one
+    page.keyboard.press("End")
+    assert said_of_head(page) == expected_of_head(1, 4, *divmod(ranked[0], 2), 4)
+    ranked = heads.scores(OBSERVED)[4].flatten().argsort(descending=True).tolist()
+    page.keyboard.press("Tab")  # rank
+    page.keyboard.press("Home")
+    for chosen in ranked:
+        assert said_of_head(page) == expected_of_head(1, 4, *divmod(chosen, 2), 4)
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Tab")  # layer
+    page.keyboard.press("Home")
+    page.keyboard.press("Tab")  # head
+    page.keyboard.press("Home")
+    assert said_of_head(page) == expected_of_head(1, 4, 0, 0, 4)
+    page.keyboard.press("End")
+    page.keyboard.press("Tab")  # query
+    for m in (3, 2, 1, 0):
+        page.keyboard.press("ArrowLeft")
+        assert said_of_head(page) == expected_of_head(1, 4, 0, 1, m)
+
+
+@pytest.mark.parametrize("touch", [False, True], ids=["pointer", "touch"])
+def test_heads_and_rows_are_chosen_by_pointer_and_touch(show, touch):
+    page = show(browsing(), has_touch=touch)
+    point = "tap" if touch else "click"
+    for at in (5, 0, 3):
+        getattr(page.locator("svg [data-group=map] rect").nth(at), point)()
+        assert said_of_head(page) == expected_of_head(0, 0, *divmod(at, 2), 4)
+    for cell, m in [(0, 0), (1, 1), (2, 1), (3, 2), (9, 3), (14, 4)]:
+        getattr(
+            page.locator("svg [data-group=weights] rect").nth(cell), "tap" if touch else "hover"
+        )()
+        assert said_of_head(page) == expected_of_head(0, 0, 1, 1, m)
+    for words in ("queries", "keys"):
+        for m in (2, 3):
+            getattr(
+                page.locator(f"svg [data-group={words}] text").nth(m), "tap" if touch else "hover"
+            )()
+            assert said_of_head(page) == expected_of_head(0, 0, 1, 1, m)
+
+
+def test_the_script_draws_what_the_first_frame_would(show):
+    """Two ways to one picture: chosen by the script, and written by Python as what comes first."""
+    page = show(browsing())
+    for text in range(2):
+        for kind in KINDS:
+            now = controls(page)
+            now["text"].select_option(str(text))
+            now["kind"].select_option(kind)
+            now["query"].press("End")
+            now["rank"].press("Home")
+            other = show(browsing(text=text, kind=kind), java_script_enabled=False)
+            drawn = [each.locator("svg").evaluate("e => e.outerHTML") for each in (page, other)]
+            assert drawn[0] == drawn[1]
+            assert said_of_head(page) == said_of_head(other)
+            words = [each.locator("output").all_inner_texts() for each in (page, other)]
+            assert words[0] == words[1]
+
+
+def test_frames_mark_the_keys_that_the_measure_counts(show):
+    page = show(browsing())
+    for kind, counted in enumerate(heads.targets(OBSERVED.tokens[1])):
+        controls(page)["text"].select_option("1")
+        controls(page)["kind"].select_option(str(kind))
+        framed = page.locator("svg [data-group=weights] rect").evaluate_all(
+            "cells => cells.map(cell => getComputedStyle(cell).strokeWidth)"
+        )
+        wanted = [bool(counted[m, n]) for m in range(5) for n in range(m + 1)]
+        assert [each == "2px" for each in framed] == wanted
+
+
+def test_the_chosen_head_and_row_are_framed(show):
+    page = show(browsing())
+    now = controls(page)
+    now["layer"].press("End")
+    now["head"].press("End")
+    now["query"].press("Home")
+    now["query"].press("ArrowRight")
+    place = "e => { const r = e.getBBox(); return [r.x, r.y, r.width, r.height] }"
+    chosen = page.locator("svg [data-group=chosen] rect").evaluate(place)
+    assert chosen == page.locator("svg [data-group=map] rect").nth(5).evaluate(place)
+    row = page.locator("svg [data-group=row] rect").evaluate(place)
+    first, last = (
+        page.locator("svg [data-group=weights] rect").nth(i).evaluate(place) for i in (1, 2)
+    )
+    assert row[:2] == first[:2]
+    assert row[0] + row[2] == pytest.approx(last[0] + last[2], abs=0.1)
+    assert row[3] == first[3]
+    for number in page.locator("svg [data-group=numbers] text").all()[:2]:
+        _, top, _, height = number.evaluate(place)
+        assert row[1] <= top + height / 2 <= row[1] + row[3]
+
+
+def test_two_head_browsers_move_alone(show):
+    page = show(browsing(), browsing())
+    page.locator("input").nth(5).press("Home")  # of the second: its layer
+    texts = page.locator("output").all_inner_texts()
+    assert texts[0] != texts[2]
+    assert texts[2].startswith("Layer 0")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_head_browser_follows_the_theme(show, theme):
+    page = show(browsing(), theme=f' data-theme="{theme}"', color_scheme="light")
+    assert colors(page) == (DARK if theme == "dark" else LIGHT)
+    cell = page.locator("svg [data-group=map] rect").first.evaluate("e => getComputedStyle(e).fill")
+    assert cell == ("rgb(51, 144, 204)" if theme == "dark" else "rgb(0, 114, 178)")
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_the_head_browser_fits(show, width):
+    observed = heads.Observed.from_record(results.load("heads")["texts"])
+    figure = HeadBrowser(observed, name="heads", title="Look at a head")
+    page = show(figure, viewport={"width": width, "height": 844})
+    for _ in range(2):
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        for control in page.locator("label").all():
+            assert control.bounding_box()["height"] >= 44
+        outside = page.evaluate(
+            """() => { const svg = document.querySelector("svg"), box = svg.getBoundingClientRect();
+            return [...svg.querySelectorAll("text"), ...document.querySelectorAll("b, select")]
+                .filter(t => { const r = t.getBoundingClientRect(), inside = svg.contains(t);
+                    return r.left < (inside ? box.left : 0) || r.bottom > box.bottom && inside
+                        || r.right > (inside ? box.right : innerWidth) + 1 })
+                .map(t => t.textContent) }"""
+        )
+        assert outside == []
+        controls(page)["text"].select_option("1")
+    beside = page.locator("svg").bounding_box()["x"] + page.locator("svg").bounding_box()["width"]
+    assert (controls(page)["text"].bounding_box()["x"] > beside) == (width == 1280)
+    if width == 390:
+        size = page.evaluate(
+            """() => { const svg = document.querySelector("svg");
+            return parseFloat(getComputedStyle(svg).fontSize) * svg.clientWidth / 480 }"""
+        )
+        assert size >= 11

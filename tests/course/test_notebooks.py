@@ -23,7 +23,7 @@ EXERCISES = BOOK.parent / "exercises"
 WITHOUT_EXERCISE = {"07-extrapolation", "12-pretrained"}
 DRAWS = re.compile(r"\bplt\.(subplots|subplot_mosaic|figure|show)\b|\b(attention_map|heatmap)\(")
 COLOURS_MEAN = re.compile(r"\b(attention_map|heatmap|imshow|pcolormesh)\(")
-PLAYS = "SliderFigure("
+PLAYS = re.compile(r"\b(SliderFigure|HeadBrowser)\(")
 SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 ALL = chapters()
@@ -77,7 +77,7 @@ def template_problems(chapter: Chapter, exercises: Path = EXERCISES) -> list[str
         messages.append(f"{slug}: there is no box 'Often said wrong'")
     if not code or "setup" not in code[0].metadata.get("tags", []):
         messages.append(f"{slug}: the first code cell is not tagged 'setup'")
-    if not any(PLAYS in cell.source for cell in code):
+    if not any(PLAYS.search(cell.source) for cell in code):
         messages.append(f"{slug}: there is no figure to play with")
     return messages + [problem for cell in code for problem in figure_problems(slug, cell)]
 
