@@ -2,7 +2,7 @@
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
 that measures). A page draws from it and shows when and where it was made: those of
-chapters 07, 08, 09, 10 and 12, and of the misconceptions. A wheel contains the records as they
+chapters 07, 08, 09, 10, 12 and 13, and of the misconceptions. A wheel contains the records as they
 were when it was built.
 
 The classes below are the records' schemas. A record may hold more keys than its schema names;
@@ -76,7 +76,7 @@ class GridRecord(TypedDict):
 
 
 class MeasuredRecord(TypedDict):
-    """What chapter 12 measures on trained weights (:class:`lib.pretrained.Measured`)."""
+    """What chapters 12 and 13 measure on trained weights (:class:`lib.pretrained.Measured`)."""
 
     made: dict[str, str]  # date, versions, and a hash of the weights
     results: dict[str, Any]  # by the name of the function that measures
@@ -145,6 +145,7 @@ IDENTITY = {
     "cpu": ("clock", "memory_bytes"),
 }
 CLOCKS = {"cuda": "CUDA events", "cpu": "perf_counter"}
+MEASURED = ("language_model", "length", "pretrained")  # records of the schema MeasuredRecord
 AIM = 0.7  # of the bandwidth limit, for the best step of the largest model
 
 
@@ -176,7 +177,7 @@ def load(name: str) -> dict:
     record = json.loads(path.read_text(encoding="utf-8"))
     if name.startswith("kv_cache"):
         return check_decoding(record, path.name)
-    for problem in _mismatches(record, MeasuredRecord if name == "pretrained" else GridRecord):
+    for problem in _mismatches(record, MeasuredRecord if name in MEASURED else GridRecord):
         raise ValueError(f"{path.name}: {problem}")
     return record
 
