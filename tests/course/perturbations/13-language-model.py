@@ -101,7 +101,9 @@ PERTURBATIONS = {
     "prp-merge-order": Perturbation(
         "pairs are merged from the left", patch={"lib.bpe.Tokenizer": leftmost_first}
     ),
-    "prp-lossless": Perturbation("extra spaces are dropped", patch={"lib.bpe.split": no_extra_space}),
+    "prp-lossless": Perturbation(
+        "extra spaces are dropped", patch={"lib.bpe.split": no_extra_space}
+    ),
     "prp-silent-layout": Perturbation(
         "the rows are not permuted", patch={"lib.rope.layout_permutation": not_permuted}
     ),
