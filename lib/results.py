@@ -80,12 +80,12 @@ class GridRecord(TypedDict):
 class MeasuredRecord(TypedDict):
     """What was measured on trained weights.
 
-    Chapter 12 writes one (:class:`lib.pretrained.Measured`), ``benchmarks/decoding.py`` another:
-    how fast SmolLM2 decodes.
+    Chapters 12 and 13 write one each (:class:`lib.pretrained.Measured`), others come from
+    ``benchmarks/length.py`` and ``benchmarks/decoding.py``.
     """
 
     made: dict[str, str]  # date, versions, and which weights
-    results: dict[str, Any]  # chapter 12: by the name of the function that measures
+    results: dict[str, Any]  # in the chapters: by the name of the function that measures
 
 
 class HeadsText(TypedDict):
@@ -166,7 +166,13 @@ IDENTITY = {
 }
 CLOCKS = {"cuda": "CUDA events", "cpu": "perf_counter"}
 # Records of other kinds than training grids.
-SCHEMAS = {"decoding": MeasuredRecord, "heads": HeadsRecord, "pretrained": MeasuredRecord}
+SCHEMAS = {
+    "decoding": MeasuredRecord,
+    "heads": HeadsRecord,
+    "language_model": MeasuredRecord,
+    "length": MeasuredRecord,
+    "pretrained": MeasuredRecord,
+}
 AIM = 0.7  # of the bandwidth limit, for the best step of the largest model
 
 

