@@ -160,8 +160,8 @@ def test_a_real_kernel_gives_the_same_points(outcomes, slug, entry):
 
 @ACROSS
 @pytest.mark.long
-def test_a_real_kernel_gives_the_same_points_to_every_tenth_answer(outcomes, slug):
-    for entry in list(outcomes[slug])[::10]:
+def test_a_real_kernel_gives_the_same_points_to_every_thirtieth_answer(outcomes, slug):
+    for entry in list(outcomes[slug])[::30]:
         same_in_a_kernel(outcomes, slug, entry)
 
 
@@ -174,12 +174,11 @@ def same_in_a_kernel(outcomes, slug, entry):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("salt", ["secret/first", "secret/second"])
 @ACROSS
-def test_no_verdict_depends_on_the_random_numbers(slug, salt):
+def test_no_verdict_depends_on_the_random_numbers(slug):
     points = answers.graded(answers.notebook(slug))
     bank = BANKS[slug]
-    scored = zip(bank.items(), answers.score(slug, bank.values(), salt=salt), strict=True)
+    scored = zip(bank.items(), answers.score(slug, bank.values(), salt="secret"), strict=True)
     found = {
         entry: kill_matrix.surprises(answer, outcome, points) for (entry, answer), outcome in scored
     }
