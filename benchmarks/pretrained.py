@@ -88,11 +88,11 @@ def measure(name: str) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """The same value in a few digits: lists to three places, single numbers to four digits."""
+    """The same value in a few digits: lists to four places, single numbers to four digits."""
     if isinstance(value, dict):
         return {key: rounded(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [round(v, 3) if isinstance(v, float) else rounded(v) for v in value]
+        return [round(v, 4) if isinstance(v, float) else rounded(v) for v in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 

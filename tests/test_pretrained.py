@@ -362,7 +362,7 @@ def test_a_record_that_differs_is_noticed():
 
 def test_rounding_keeps_a_small_number_and_shortens_lists():
     value = {"eps": 1e-12, "cosines": [[0.123456]], "name": "x", "n": 512}
-    expected = {"eps": 1e-12, "cosines": [[0.123]], "name": "x", "n": 512}
+    expected = {"eps": 1e-12, "cosines": [[0.1235]], "name": "x", "n": 512}
     assert measuring.rounded(value) == expected
 
 
