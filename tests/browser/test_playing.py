@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from tests.browser.conftest import ROOT, listed_pages, quick_view
 
 PLAYS = re.compile(
-    r"^(?:SliderFigure|(?:heads\.)?HeadBrowser)\([^\"]*\bname=\"([a-z0-9-]+)\"", re.MULTILINE
+    r"^(?:SliderFigure|(?:\w+\.)?HeadBrowser)\([^\"]*\bname=\"([a-z0-9-]+)\"", re.MULTILINE
 )
 
 

@@ -20,7 +20,7 @@ SECTIONS = (
     "References",
 )
 EXERCISES = BOOK.parent / "exercises"
-WITHOUT_EXERCISE = {"07-extrapolation", "12-pretrained"}
+WITHOUT_EXERCISE = {"07-extrapolation", "12-pretrained", "13-language-model"}
 DRAWS = re.compile(r"\bplt\.(subplots|subplot_mosaic|figure|show)\b|\b(attention_map|heatmap)\(")
 COLOURS_MEAN = re.compile(r"\b(attention_map|heatmap|imshow|pcolormesh)\(")
 PLAYS = re.compile(r"\b(SliderFigure|HeadBrowser)\(")

@@ -27,8 +27,6 @@ EQUIVALENT = {
     f"bias-answer: {OFFSET} -> {OFFSET.replace('k_positions.long()', 'k_positions')}": ONE_SIDE,
     f"bias-answer: {OFFSET} -> {OFFSET.replace('q_positions.long()', 'q_positions')}": ONE_SIDE,
     f"bias-answer: {DISTANCE}.to(slopes.dtype) -> {DISTANCE}": WHOLE,
-    f"bias-answer: {DISTANCE}.to(slopes.dtype) -> {DISTANCE}.to(q_positions.dtype)": WHOLE,
-    f"bias-answer: {DISTANCE}.to(slopes.dtype) -> {DISTANCE}.to(k_positions.dtype)": WHOLE,
     f"attention-answer: {SCORES} -> {SCORES.replace('query.shape', 'key.shape')}": SIZE,
     f"attention-answer: {SCORES} -> {SCORES.replace('-2, -1', '2, -1')}": FOUR,
     f"attention-answer: {FILL}.masked_fill(sees_nothing, 0.0) -> {FILL}": EMPTY,
