@@ -172,10 +172,12 @@ def test_the_graders_view_takes_a_comment_and_a_score(page, formgrader, course):
     assert SECRET in formgrader.locator("body").inner_text()
     for place, text in {"textarea.comment": "Think of 2 * 7.", "input.score": "1"}.items():
         field = formgrader.locator(place).first
+        expect(field).to_have_attribute("placeholder", re.compile("."))  # its value has been loaded
         field.fill(text)
         with page.expect_response(lambda response: response.request.method == "PUT") as saved:
             field.blur()
         assert saved.value.ok
+        assert text in saved.value.request.post_data
     assert course.grade() == 0
     assert course.table()["bob"]["score"] == "4.0"
     _menu(formgrader, "Manual Grading")  # this view has no menu but its way back

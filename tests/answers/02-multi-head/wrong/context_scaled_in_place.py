@@ -1,6 +1,6 @@
 """Scales the caller's own context, where there is one.
 
-Loses: heads-cross, heads-precision
+Loses: heads-cross
 """
 
 

@@ -1,6 +1,6 @@
 """Scales the caller's w_q in place: a second call gives something else.
 
-Loses: heads-self, heads-cross, heads-masks, heads-precision
+Loses: heads-self, heads-cross, heads-masks
 """
 
 import math
