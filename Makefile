@@ -12,7 +12,7 @@ PORT ?= 8000
 ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
-.PHONY: help serve book take-away zip pdf epub start lab check chat test test-long lint library course nbval answers grading browser \
+.PHONY: help serve book take-away zip pdf epub start lab check chat questions test test-long lint library course nbval answers grading browser \
         links exercises learner-tree grade hub bench mutants results lock clean
 
 help:  ## list the targets
@@ -59,6 +59,10 @@ learner-tree: .env-grade  ## what learners get, in _build/learner: no solutions,
 grade: .ask-grade .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(RUN) grading "$(ASSIGNMENT)" $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
 
+questions: .env-book  ## the chapters' questions for Moodle and as an exam to print, in _build/questions (CHAPTERS="05-rope": only these)
+	@$(RUN) tools.book
+	@$(RUN) tools.questions $(CHAPTERS)
+
 hub: .ask-hub .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
 	@$(RUN) tools.hub --port $(PORT)
 
@@ -87,10 +91,10 @@ links: .env-book  ## ask the book's external links whether they still answer (wa
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
 	@for name in memory operators decoding growth kv_cache; do $(RUN) benchmarks.$$name && echo || exit 1; done
 
-mutants: .env-all  ## try every mutant of the solutions; the kill rates go into the instructors' page (10 minutes or less)
+mutants: .env-all  ## try every mutant of the solutions; the kill rates go into the instructors' page (about 15 minutes)
 	@PYTHONPATH=tests/answers $(RUN) mutants $(ASSIGNMENTS)
 
-results: .env-all  ## train the grids that chapters 07 to 09 draw from, where code or settings changed (FORCE=1: all)
+results: .env-all  ## train the grids that chapters 07 to 09 and 15 draw from, where code or settings changed (FORCE=1: all)
 	@$(RUN) benchmarks.record $(if $(FORCE),--force)
 	@$(RUN) benchmarks.pretrained
 	@$(RUN) benchmarks.length

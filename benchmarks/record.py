@@ -2,7 +2,7 @@
 
 ``make results``, or ``python -m benchmarks.record [NAME ...] [--force] [--only TEXT] [--weights]``.
 
-An experiment is a module of `lib` with two functions:
+An experiment is a module with two functions:
 
 - ``arms()``: the grid, a list of settings that JSON can hold, the seed among them;
 - ``run(arm, n_steps=None)``: trains one arm and returns a result that JSON can hold. With
@@ -21,8 +21,8 @@ An experiment that trains on a text has a third function, ``corpus_hash()``, and
 that hash as ``corpus``. Under a Python whose help topics are another text nothing can be
 replayed: the tests skip with that reason, and the record is left alone unless ``--force`` is given.
 
-An experiment that is no module of `lib` has a function ``source()``: the code that it depends on.
-That code is hashed too, with all of `lib` that it imports.
+An experiment whose code is elsewhere, as in a chapter's cells, has a function ``source()`` that
+returns it. That code is hashed in place of the module, with all of `lib` that it imports.
 
 An experiment whose weights are saved has a function ``fit(arm, n_steps=None)``, which returns the
 model besides the result, and ``block_losses(model)``. Arms of seed `WEIGHTS_SEED` then save their
@@ -56,6 +56,7 @@ from tools import imports
 from tools.files import write_whole
 
 EXPERIMENTS = {  # name of the record -> module
+    "compression": "benchmarks.compression",
     "extrapolation": "lib.extrapolation",
     "translation": "benchmarks.translation",
     "warmup": "lib.warmup",
@@ -67,9 +68,11 @@ WEIGHTS_SEED = 0
 
 def code_hash(name: str) -> str:
     """A hash of what the experiment's code does now."""
-    source = getattr(experiment(name), "source", None)
+    module = experiment(name)
+    source = getattr(module, "source", None)
     if source is None:
-        return imports.behaviour(imports.closure(f"import {EXPERIMENTS[name]}", ROOT / "lib"))
+        path = Path(module.__file__)
+        return imports.behaviour({path} | imports.closure(path.read_text(), ROOT / "lib"))
     code = source()
     parts = imports.behaviour(imports.closure(code, ROOT / "lib"))
     return hashlib.sha256(f"{parts}\0{code}".encode()).hexdigest()

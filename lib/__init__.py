@@ -15,7 +15,12 @@ One idea per module, and each module is the text that a chapter quotes:
   encoder, decoder and models made of them (08, 09).
 - :mod:`lib.kv_cache`, :mod:`lib.generation`, :mod:`lib.sampling`: the KV cache, decoding with it,
   and how the next token is drawn (10).
+- :mod:`lib.caches`: caches in blocks, quantized, and of a window; :mod:`lib.speculation`: several
+  guessed tokens checked in one pass; :mod:`lib.serving`: many texts through one model (15).
 - :mod:`lib.efficient`: sliding windows, Linformer, Performer (11).
+- :mod:`lib.tiled`, :mod:`lib.latent`: exact attention in tiles, and the latent attention whose
+  cache holds one vector for all heads (14); the other options of current models are in
+  :mod:`lib.attention`.
 - :mod:`lib.pretrained`: trained weights of the BERT family in the course's encoder (12).
 - :mod:`lib.smollm`: a published language model in the course's own; :mod:`lib.gguf` reads its file,
   and :mod:`lib.bpe` is its tokenizer (13).
@@ -24,7 +29,7 @@ One idea per module, and each module is the text that a chapter quotes:
 - :mod:`lib.extrapolation`, :mod:`lib.warmup`: training grids (07, 08);
   :mod:`lib.results` reads what they gave.
 - :mod:`lib.figures`: how the figures look; :mod:`lib.interactive`: the figures to play with, made
-  of the marks in :mod:`lib.svg`.
+  of the marks in :mod:`lib.svg`; :mod:`lib.questions`: questions that a page answers.
 
 Conventions that hold everywhere:
 

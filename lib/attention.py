@@ -36,12 +36,14 @@ from torch.nn import functional as F
 
 from lib.kv_cache import KVCache
 from lib.masks import causal_mask, hide_future
+from lib.norms import RMSNorm
 from lib.position import NoPosition, Position
 from lib.shapes import broadcasts_to, check_sizes
 
 __all__ = [
     "LayerState",
     "MultiHeadAttention",
+    "attention_with_sinks",
     "causal_mask",
     "grouped_query_attention",
     "merge_heads",
@@ -59,6 +61,7 @@ def scaled_dot_product_attention(
     bias: Tensor | None = None,
     causal: bool = False,
     scale: float | None = None,
+    softcap: float | None = None,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Give each query a weighted mean of the values.
@@ -86,6 +89,8 @@ def scaled_dot_product_attention(
             at the last key. With as many queries as keys, and neither mask nor bias, the kernel
             leaves the hidden half of the scores out.
         scale: what the scores are multiplied by; ``1 / sqrt(head_dim)`` when not given.
+        softcap: c; a scaled score s becomes :math:`c \tanh(s/c)`, before bias and mask
+            (``eq-softcap``, chapter 14). The fused kernel cannot do this and is not used.
         return_weights: also return the weights.
 
     Returns:
@@ -94,7 +99,7 @@ def scaled_dot_product_attention(
         everywhere (or whose bias is ``-inf`` everywhere) has weights 0 and output 0.
 
     Raises:
-        ValueError: if shapes, dtypes or devices do not fit together.
+        ValueError: if shapes, dtypes or devices do not fit together, or the cap is not positive.
 
     Example:
         >>> q = torch.tensor([[1.0, 0.0]])
@@ -103,22 +108,26 @@ def scaled_dot_product_attention(
         >>> scaled_dot_product_attention(q, k, v, mask=torch.tensor([[True, False]]))
         tensor([[10.]])
     """
-    leading = _check_qkv(query, key, value)
+    leading = check_qkv(query, key, value)
     q_len, k_len = query.shape[-2], key.shape[-2]
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1])
     shape = (*leading, q_len, k_len)
-    _check_added("mask", mask, query, shape)
-    _check_added("bias", bias, query, shape)
-    skip_future = causal and _can_skip_future(q_len, k_len, mask, bias, return_weights)
+    check_added("mask", mask, query, shape)
+    check_added("bias", bias, query, shape)
+    _check_softcap(softcap)
+    in_the_open = return_weights or softcap is not None
+    skip_future = causal and _can_skip_future(q_len, k_len, mask, bias, in_the_open)
     if causal and not skip_future:
         mask = hide_future(mask, q_len, k_len, query.device)
 
-    if not return_weights:
+    if not in_the_open:
         return _fused(query, key, value, mask, bias, skip_future, scale, leading)
 
     wide = torch.promote_types(query.dtype, torch.float32)
     scores = query.to(wide) @ key.to(wide).transpose(-2, -1) * scale  # (..., q_len, k_len)
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
     if bias is not None:
         scores = scores + bias.to(wide)
     if mask is not None:
@@ -127,8 +136,8 @@ def scaled_dot_product_attention(
     # computed from zeros, then set to zero.
     nothing = scores.isneginf().all(dim=-1, keepdim=True)  # (..., q_len, 1)
     weights = torch.softmax(scores.masked_fill(nothing, 0.0), dim=-1).masked_fill(nothing, 0.0)
-    output = weights @ value.to(wide)  # (..., q_len, value_dim)
-    return output.to(query.dtype), weights.to(query.dtype)
+    output = (weights @ value.to(wide)).to(query.dtype)  # (..., q_len, value_dim)
+    return (output, weights.to(query.dtype)) if return_weights else output
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
@@ -185,6 +194,7 @@ def grouped_query_attention(
     bias: Tensor | None = None,
     causal: bool = False,
     scale: float | None = None,
+    softcap: float | None = None,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Attention in which several query heads share one key and value head.
@@ -206,6 +216,7 @@ def grouped_query_attention(
         bias: floating point, broadcastable to the same shape.
         causal: as in :func:`scaled_dot_product_attention`.
         scale: likewise.
+        softcap: likewise.
         return_weights: also return the weights.
 
     Returns:
@@ -215,32 +226,16 @@ def grouped_query_attention(
     Raises:
         ValueError: if ``n_heads`` is no multiple of ``n_kv_heads``, or shapes do not fit.
     """
-    for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if tensor.dim() < 3:
-            raise ValueError(
-                f"{name} needs at least 3 dimensions (..., heads, length, dim), got shape "
-                f"{tuple(tensor.shape)}"
-            )
+    group = _check_heads(query, key, value)
     n_heads, q_len = query.shape[-3:-1]
     n_kv_heads, k_len = key.shape[-3:-1]
-    if n_kv_heads == 0 or n_heads % n_kv_heads or value.shape[-3] != n_kv_heads:
-        raise ValueError(
-            f"{n_heads} query heads cannot share {n_kv_heads} key heads and {value.shape[-3]} "
-            "value heads: each key head serves the same number of query heads"
-        )
-    group = n_heads // n_kv_heads
+    same = {"scale": scale, "softcap": softcap, "return_weights": return_weights}
     if group == 1:
         return scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            mask=mask,
-            bias=bias,
-            causal=causal,
-            scale=scale,
-            return_weights=return_weights,
+            query, key, value, mask=mask, bias=bias, causal=causal, **same
         )
-    if causal and _can_skip_future(q_len, k_len, mask, bias, return_weights):
+    in_the_open = return_weights or softcap is not None
+    if causal and _can_skip_future(q_len, k_len, mask, bias, in_the_open):
         key, value = (x.repeat_interleave(group, dim=-3) for x in (key, value))
         return scaled_dot_product_attention(query, key, value, causal=True, scale=scale)
     if causal:
@@ -261,18 +256,12 @@ def grouped_query_attention(
     folded = fold(query)
     if mask is not None or bias is not None:  # checked before they are folded
         # (..., n_kv_heads), any of the three may have batch dimensions
-        leading = _check_qkv(folded, key, value)
+        leading = check_qkv(folded, key, value)
         shape = (*leading[:-1], n_heads, q_len, k_len)
-        _check_added("mask", mask, query, shape)
-        _check_added("bias", bias, query, shape)
+        check_added("mask", mask, query, shape)
+        check_added("bias", bias, query, shape)
     result = scaled_dot_product_attention(
-        folded,
-        key,
-        value,
-        mask=fold_added(mask),
-        bias=fold_added(bias),
-        scale=scale,
-        return_weights=return_weights,
+        folded, key, value, mask=fold_added(mask), bias=fold_added(bias), **same
     )
 
     def unfold(x: Tensor) -> Tensor:
@@ -280,6 +269,87 @@ def grouped_query_attention(
         return x.unflatten(-2, (group, q_len)).flatten(-4, -3)
 
     return tuple(unfold(x) for x in result) if return_weights else unfold(result)
+
+
+def attention_with_sinks(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    sinks: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    softcap: float | None = None,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    r"""Attention in which a learned logit per head takes weight and gives nothing (``eq-sink``).
+
+    With z for the sink's logit, chapter 14:
+
+    .. math:: w_{mn} = \frac{e^{s_{mn}}}{e^{z} + \sum_j e^{s_{mj}}}
+
+    A row of weights sums to less than 1, so a head can attend to almost nothing. The sink is one
+    more key whose score is z for every query and whose value is 0, and is computed as one.
+
+    Args:
+        query: ``(..., n_heads, q_len, head_dim)``.
+        key: ``(..., n_kv_heads, k_len, head_dim)``.
+        value: ``(..., n_kv_heads, k_len, value_dim)``.
+        sinks: z, ``(n_heads,)``. It is neither scaled nor capped.
+        mask: as in :func:`grouped_query_attention`; the sink is never hidden.
+        bias: likewise; it is not added to the sink.
+        causal: likewise.
+        scale: likewise.
+        softcap: likewise.
+        return_weights: also return the weights, without the sink's.
+
+    Returns:
+        As :func:`grouped_query_attention`.
+
+    Raises:
+        ValueError: if ``sinks`` is not one number per query head, or as
+            :func:`grouped_query_attention`.
+
+    Example:
+        Two keys of score 0 and a sink of logit 0 take a third of the weight each.
+
+        >>> q, kv, z = torch.zeros(1, 1, 4), torch.zeros(1, 2, 4), torch.zeros(1)
+        >>> attention_with_sinks(q, kv, kv, z, return_weights=True)[1]
+        tensor([[[0.3333, 0.3333]]])
+    """
+    _check_heads(query, key, value)
+    (n_heads, q_len), k_len = query.shape[-3:-1], key.shape[-2]
+    if sinks.shape != (n_heads,):
+        raise ValueError(
+            f"sinks have shape {tuple(sinks.shape)}, need one number for each of {n_heads} heads"
+        )
+    batch = check_qkv(*(x.select(-3, 0) for x in (query, key, value)))  # without the heads
+    shape = (*batch, n_heads, q_len, k_len)
+    check_added("mask", mask, query, shape)
+    check_added("bias", bias, query, shape)
+    if causal:
+        mask = hide_future(mask, q_len, k_len, query.device)
+    if mask is not None:
+        mask = F.pad(mask.expand(*mask.shape[:-1], k_len), (0, 1), value=True)
+    no_bias = sinks.new_zeros(n_heads, 1, k_len)
+    bias = no_bias if bias is None else no_bias + bias  # (..., n_heads, 1 or q_len, k_len)
+    sink_column = sinks[:, None, None].expand(*bias.shape[:-1], 1)
+    result = grouped_query_attention(
+        query,
+        F.pad(key, (0, 0, 0, 1)),  # one more key and value, of zeros
+        F.pad(value, (0, 0, 0, 1)),
+        mask=mask,
+        bias=torch.cat((bias, sink_column), dim=-1),  # (..., n_heads, 1 or q_len, k_len + 1)
+        scale=scale,
+        softcap=softcap,
+        return_weights=return_weights,
+    )
+    if not return_weights:
+        return result
+    output, weights = result
+    return output, weights[..., :-1]
 
 
 class LayerState(NamedTuple):
@@ -317,7 +387,8 @@ class MultiHeadAttention(nn.Module):
 
     with the context C = X in self-attention. The matrices of all heads are stored side by side:
     rows ``h * head_dim`` to ``(h + 1) * head_dim - 1`` of ``w_q.weight`` belong to head h (a
-    :class:`torch.nn.Linear` stores the transpose of W).
+    :class:`torch.nn.Linear` stores the transpose of W). The last four options are those of
+    current models (chapter 14).
 
     Args:
         d_model: width of the input and of the output.
@@ -330,6 +401,12 @@ class MultiHeadAttention(nn.Module):
         bias: whether the four linear maps have a bias.
         scale: what the scores are multiplied by. When not given, the scheme of position
             decides; without one it is ``1 / sqrt(head_dim)``.
+        qk_norm: whether each head's queries and keys pass an RMS norm, with gains that the heads
+            share, before position is applied (Henry et al. 2020, arXiv:2010.04245, has an L2 norm).
+        softcap: as in :func:`scaled_dot_product_attention`.
+        sinks: whether each head has a sink (:func:`attention_with_sinks`), with logit 0 at first.
+        gated: whether the heads' outputs are multiplied by :math:`\sigma(XW_g)`, number by number,
+            before :math:`W_o` (Qiu et al. 2025, arXiv:2505.06708).
 
     Raises:
         ValueError: if a size is below 1, or the heads do not divide.
@@ -348,6 +425,10 @@ class MultiHeadAttention(nn.Module):
         context_dim: int | None = None,
         bias: bool = False,
         scale: float | None = None,
+        qk_norm: bool = False,
+        softcap: float | None = None,
+        sinks: bool = False,
+        gated: bool = False,
     ) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
@@ -365,6 +446,7 @@ class MultiHeadAttention(nn.Module):
             head_dim = d_model // n_heads
         value_dim = head_dim if value_dim is None else value_dim
         context_dim = d_model if context_dim is None else context_dim
+        _check_softcap(softcap)
         check_sizes(
             d_model=d_model, head_dim=head_dim, value_dim=value_dim, context_dim=context_dim
         )
@@ -375,6 +457,16 @@ class MultiHeadAttention(nn.Module):
         self.w_k = nn.Linear(context_dim, n_kv_heads * head_dim, bias=bias)
         self.w_v = nn.Linear(context_dim, n_kv_heads * value_dim, bias=bias)
         self.w_o = nn.Linear(n_heads * value_dim, d_model, bias=bias)
+        self.q_norm = RMSNorm(head_dim) if qk_norm else None
+        self.k_norm = RMSNorm(head_dim) if qk_norm else None
+        self.softcap = softcap
+        self.sinks = nn.Parameter(torch.zeros(n_heads)) if sinks else None
+        self.w_g = nn.Linear(d_model, n_heads * value_dim, bias=bias) if gated else None
+
+    @property
+    def cache_sizes(self) -> tuple[int, int, int]:
+        """The number of heads and the widths of a key and a value that a cache holds of a token."""
+        return self.n_kv_heads, self.head_dim, self.value_dim
 
     def keys_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of a context ``(batch, k_len, context_dim)``.
@@ -387,7 +479,7 @@ class MultiHeadAttention(nn.Module):
         _check_width("context", context, self.w_k.in_features)
         key = split_heads(self.w_k(context), self.n_kv_heads)  # (batch, kv_heads, k_len, head_dim)
         value = split_heads(self.w_v(context), self.n_kv_heads)  # (batch, kv_heads, k_len, v_dim)
-        return key, value
+        return key if self.k_norm is None else self.k_norm(key), value
 
     def forward(
         self,
@@ -429,6 +521,8 @@ class MultiHeadAttention(nn.Module):
             raise ValueError("give the context or its keys_values, got both")
         _check_width("x", x, self.w_q.in_features)
         query = split_heads(self.w_q(x), self.n_heads)  # (batch, heads, q_len, head_dim)
+        if self.q_norm is not None:
+            query = self.q_norm(query)
         if keys_values is None:
             keys_values = self.keys_values(x if context is None else context)
         key, value = keys_values  # (batch, kv_heads, k_len, head_dim or value_dim)
@@ -436,23 +530,28 @@ class MultiHeadAttention(nn.Module):
         query, key = position.transform(query, key, prepared)  # the new ones
         if cache is not None:
             if mask is not None:  # checked before anything is written
-                k_len = cache.length + key.shape[-2]
-                _check_added("mask", mask, query, (*query.shape[:-1], k_len))
-            key, value = cache.update(key, value)  # all of them, k_len = cached + new
+                k_len = cache.k_len(key.shape[-2])
+                check_added("mask", mask, query, (*query.shape[:-1], k_len))
+            key, value = cache.update(key, value)  # k_len of them: cached and new
         bias = position.bias(query, key, prepared)  # (batch or 1, heads, q_len, k_len) or None
         scale = position.scale(self.head_dim) if self.scale is None else self.scale
-        result = grouped_query_attention(
-            query,
-            key,
-            value,
-            mask=mask,
-            bias=bias,
-            causal=causal,
-            scale=scale,
-            return_weights=return_weights,
-        )
+        options = {
+            "mask": mask,
+            "bias": bias,
+            "causal": causal,
+            "scale": scale,
+            "softcap": self.softcap,
+            "return_weights": return_weights,
+        }
+        if self.sinks is None:
+            result = grouped_query_attention(query, key, value, **options)
+        else:
+            result = attention_with_sinks(query, key, value, self.sinks, **options)
         heads, *weights = result if return_weights else (result,)  # (batch, heads, q_len, v_dim)
-        output = self.w_o(merge_heads(heads))  # (batch, q_len, d_model)
+        merged = merge_heads(heads)  # (batch, q_len, n_heads * value_dim)
+        if self.w_g is not None:
+            merged = merged * torch.sigmoid(self.w_g(x))
+        output = self.w_o(merged)  # (batch, q_len, d_model)
         return (output, *weights) if return_weights else output
 
 
@@ -497,7 +596,29 @@ def _check_width(name: str, x: Tensor, width: int) -> None:
         raise ValueError(f"{name} has shape {tuple(x.shape)}, need (batch, length, {width})")
 
 
-def _check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
+def _check_softcap(softcap: float | None) -> None:
+    if softcap is not None and not softcap > 0:
+        raise ValueError(f"softcap must be positive, got softcap={softcap}")
+
+
+def _check_heads(query: Tensor, key: Tensor, value: Tensor) -> int:
+    """Check that query heads can share the key heads; return how many share one."""
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor.dim() < 3:
+            raise ValueError(
+                f"{name} needs at least 3 dimensions (..., heads, length, dim), got shape "
+                f"{tuple(tensor.shape)}"
+            )
+    n_heads, n_kv_heads = query.shape[-3], key.shape[-3]
+    if n_kv_heads == 0 or n_heads % n_kv_heads or value.shape[-3] != n_kv_heads:
+        raise ValueError(
+            f"{n_heads} query heads cannot share {n_kv_heads} key heads and {value.shape[-3]} "
+            "value heads: each key head serves the same number of query heads"
+        )
+    return n_heads // n_kv_heads
+
+
+def check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
     """Check that the three fit together; return the broadcast leading dimensions."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.dim() < 2:
@@ -541,7 +662,7 @@ def _check_qkv(query: Tensor, key: Tensor, value: Tensor) -> torch.Size:
         ) from None
 
 
-def _check_added(name: str, added: Tensor | None, query: Tensor, shape: tuple[int, ...]) -> None:
+def check_added(name: str, added: Tensor | None, query: Tensor, shape: tuple[int, ...]) -> None:
     """Check a mask or a bias against the shape of the scores."""
     if added is None:
         return

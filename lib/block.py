@@ -95,6 +95,10 @@ class Block(nn.Module):
         head_dim: likewise.
         value_dim: likewise.
         scale: likewise; of both attentions.
+        qk_norm: likewise.
+        softcap: likewise.
+        sinks: likewise.
+        gated: likewise.
 
     Raises:
         ValueError: if an option is unknown or sizes do not fit.
@@ -117,6 +121,10 @@ class Block(nn.Module):
         head_dim: int | None = None,
         value_dim: int | None = None,
         scale: float | None = None,
+        qk_norm: bool = False,
+        softcap: float | None = None,
+        sinks: bool = False,
+        gated: bool = False,
     ) -> None:
         super().__init__()
         make_norm = choose("norm", norm, NORMS)
@@ -127,6 +135,10 @@ class Block(nn.Module):
             "value_dim": value_dim,
             "bias": bias,
             "scale": scale,
+            "qk_norm": qk_norm,
+            "softcap": softcap,
+            "sinks": sinks,
+            "gated": gated,
         }
         self.self_attention = MultiHeadAttention(d_model, n_heads, **attention)
         self.self_norm = make_norm(d_model, eps=norm_eps)

@@ -26,8 +26,10 @@ import numpy as np
 
 __all__ = [
     "COLORS",
+    "FLOW",
     "LINE_STYLES",
     "MARKERS",
+    "attention_flow",
     "attention_map",
     "heatmap",
     "series",
@@ -44,6 +46,32 @@ MOST_NUMBERED = 12  # columns, above which numbers in the cells could not be rea
 POSITIVE = ("#0072B2", "#003554")  # of a heat map, from the middle to the end
 NEGATIVE = ("#6b2f00", "#D55E00")  # from the end to the middle
 EMPTY = "#e8e8e8"  # a cell with no finite value
+
+# The parts of attention_flow: middle and width of each box, words, and whether every model has it.
+FLOW = {
+    "tokens": ((2.0, 0), 4.0, "tokens", True),
+    "embedding": ((2.0, -1), 4.0, "embedding", True),
+    "position added": ((2.0, -2), 4.0, "+ vector of the position", False),
+    "query": ((0.6, -3), 1.1, "query q", True),
+    "key": ((2.0, -3), 1.1, "key k", True),
+    "value": ((3.4, -3), 1.1, "value v", True),
+    "turned": ((1.3, -4), 2.5, "changed by position", False),
+    "cache": ((2.7, -5), 2.5, "+ cached keys, values", False),
+    "scores": ((1.3, -6), 2.5, "scores  q · k / √d", True),
+    "bias": ((1.3, -7), 2.5, "+ bias by distance", False),
+    "mask": ((1.3, -8), 2.5, "mask", False),
+    "softmax": ((1.3, -9), 2.5, "softmax: weights", True),
+    "mixture": ((2.0, -10), 4.0, "weighted sum of the values", True),
+    "output": ((2.0, -11), 4.0, "output", True),
+}
+_ARROWS = (  # where, from which part to which
+    *((2.0, "tokens", "embedding"), (2.0, "embedding", "position added")),
+    *((0.6, "position added", "query"), (0.6, "query", "turned"), (0.6, "turned", "scores")),
+    *((2.0, "position added", "key"), (2.0, "key", "turned"), (2.0, "turned", "cache")),
+    *((3.4, "position added", "value"), (3.4, "value", "cache"), (3.4, "cache", "mixture")),
+    *((2.0, "cache", "scores"), (1.3, "scores", "bias"), (1.3, "bias", "mask")),
+    *((1.3, "mask", "softmax"), (1.3, "softmax", "mixture"), (2.0, "mixture", "output")),
+)
 
 _words: dict[str, str] = {}
 _fonts: list[str] = []
@@ -277,6 +305,47 @@ def attention_map(
     }
     tokens_k = tokens_q if tokens_k is None else tokens_k
     return heatmap(weights, row_labels=tokens_q, column_labels=tokens_k, **options)
+
+
+def attention_flow(*changed: str):
+    """Draw the way from tokens to the output of an attention head, with some parts marked.
+
+    One drawing for all chapters: what a chapter is about has a thick coloured edge. Dotted boxes
+    are parts that some models have and others leave out.
+
+    Args:
+        changed: names of the parts to mark, keys of ``FLOW``.
+
+    Returns:
+        The matplotlib ``Axes``.
+
+    Raises:
+        ValueError: if a name is not in ``FLOW``.
+    """
+    from matplotlib import pyplot as plt
+
+    if unknown := sorted(set(changed) - FLOW.keys()):
+        raise ValueError(f"the flow has no part {unknown}, only {list(FLOW)}")
+    _, ax = plt.subplots(figsize=(WIDTH, 1.2 * WIDTH))
+    for name, ((x, y), width, words, always) in FLOW.items():
+        marked = name in changed
+        ax.text(x, y, text(words), ha="center", va="center", weight="bold" if marked else "normal")
+        box = plt.Rectangle(
+            (x - width / 2, y - 0.32),
+            width,
+            0.64,
+            fill=False,
+            edgecolor=COLORS[1] if marked else "black",
+            linewidth=3 if marked else 1,
+            linestyle="-" if always or marked else ":",
+        )
+        ax.add_patch(box)
+    for x, start, end in _ARROWS:
+        place = {"xy": (x, FLOW[end][0][1] + 0.32), "xytext": (x, FLOW[start][0][1] - 0.32)}
+        ax.annotate("", **place, arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
+    ax.set(xlim=(-0.05, 4.05), ylim=(-11.4, 0.4))
+    ax.axis("off")
+    return ax
 
 
 def _luminance(color) -> float:

@@ -43,7 +43,8 @@ def generate(
     """Continue each row of a batch, one pass through the decoder for each new token.
 
     The passes of this loop cannot run at the same time. The same greedy tokens can be had in fewer
-    passes where a draft of them is checked in one: ``prp-greedy``, chapter 09.
+    passes where a draft of them is checked in one: ``prp-greedy``, chapter 09, and
+    :mod:`lib.speculation`.
 
     Args:
         model: a :class:`lib.transformer.LanguageModel` or :class:`lib.transformer.Seq2Seq`; it

@@ -18,6 +18,8 @@ Sources: Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 2
 *Efficiently Scaling Transformer Inference*, 2022, arXiv:2211.05102, section 2.1.
 """
 
+import copy
+
 import torch
 from torch import Tensor
 
@@ -97,6 +99,13 @@ class KVCache:
 
     Attributes:
         length: slots in use, the same in every row.
+        batch_size: as given, like the other sizes.
+        n_kv_heads: likewise.
+        max_len: likewise.
+        head_dim: likewise.
+        value_dim: likewise.
+        dtype: likewise.
+        device: likewise.
 
     Raises:
         ValueError: if a size is below 1.
@@ -116,20 +125,21 @@ class KVCache:
         value_dim = head_dim if value_dim is None else value_dim
         check_sizes(batch_size=batch_size, n_kv_heads=n_kv_heads, max_len=max_len)
         check_sizes(head_dim=head_dim, value_dim=value_dim)
-        shape = (batch_size, n_kv_heads, max_len)
-        self._keys = torch.empty(*shape, head_dim, dtype=dtype, device=device)
-        self._values = torch.empty(*shape, value_dim, dtype=dtype, device=device)
+        like = torch.empty(0, dtype=dtype, device=device)  # fills in torch's defaults
+        self.batch_size, self.n_kv_heads, self.max_len = batch_size, n_kv_heads, max_len
+        self.head_dim, self.value_dim = head_dim, value_dim
+        self.dtype, self.device = like.dtype, like.device
         self.length = 0
+        self._allocate()
 
-    @property
-    def batch_size(self) -> int:
-        """Rows decoded together."""
-        return self._keys.shape[0]
+    def _allocate(self) -> None:
+        self._keys = self._empty(self.max_len, self.head_dim)
+        self._values = self._empty(self.max_len, self.value_dim)
 
-    @property
-    def max_len(self) -> int:
-        """Slots per row."""
-        return self._keys.shape[2]
+    def _empty(self, slots: int, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Memory for some slots of every row and head."""
+        shape = (self.batch_size, self.n_kv_heads, slots, dim)
+        return torch.empty(shape, dtype=dtype or self.dtype, device=self.device)
 
     @property
     def nbytes(self) -> int:
@@ -151,20 +161,52 @@ class KVCache:
             ValueError: if shapes, dtypes or devices do not fit, if there is no room (the cache
                 is left as it was), or if a gradient would have to flow through the cache.
         """
-        self._check("k", k, self._keys)
-        self._check("v", v, self._values)
+        self._check("k", k, self.head_dim)
+        self._check("v", v, self.value_dim)
         if k.shape[2] != v.shape[2]:
             raise ValueError(f"{k.shape[2]} new keys came with {v.shape[2]} new values")
-        start, end = self.length, self.length + k.shape[2]
-        if end > self.max_len:
+        if self.length + k.shape[2] > self.max_len:
             raise ValueError(
-                f"the cache has max_len={self.max_len} slots and holds {start}: "
+                f"the cache has max_len={self.max_len} slots and holds {self.length}: "
                 f"{k.shape[2]} more do not fit"
             )
+        return self._store(k, v)
+
+    def _store(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """:meth:`update`, after the checks."""
+        start, end = self.length, self.length + k.shape[2]
         self._keys[:, :, start:end] = k  # the only copy: the new rows
         self._values[:, :, start:end] = v
         self.length = end
         return self._keys[:, :, :end], self._values[:, :, :end]
+
+    def visible(self, slots: Tensor, q_slots: Tensor) -> Tensor | None:
+        """Which slots a query may see, among those that are not later than it.
+
+        Args:
+            slots: ``(k_len,)``, the slots of the keys that :meth:`update` returns.
+            q_slots: ``(q_len,)``, the slots of the queries.
+
+        Returns:
+            Boolean ``(q_len, k_len)``; ``None`` if all of them.
+        """
+        return None
+
+    def k_len(self, new: int) -> int:
+        """How many keys :meth:`update` returns when it is given ``new`` ones."""
+        return self.length + new
+
+    def slots(self, length: int) -> Tensor | None:
+        """Which slots :meth:`update` returns when it brings the cache to ``length`` slots.
+
+        Returns:
+            ``(k_len,)``, in the order of the keys; ``None`` if all, in their own order.
+        """
+        return None
+
+    def fork(self) -> "KVCache":
+        """A second cache with the same content; a change of one leaves the other as it is."""
+        return copy.deepcopy(self)
 
     def truncate(self, length: int) -> None:
         """Discard everything from slot ``length`` on.
@@ -174,24 +216,28 @@ class KVCache:
         """
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot truncate to {length}: the cache holds {self.length}")
+        self._drop(length)
         self.length = length
+
+    def _drop(self, length: int) -> None:
+        """:meth:`truncate`, after the check: here, later rows will be overwritten."""
 
     def reset(self) -> None:
         """Discard everything; the memory stays allocated."""
-        self.length = 0
+        self.truncate(0)
 
-    def _check(self, name: str, new: Tensor, held: Tensor) -> None:
-        batch, heads, _, dim = held.shape
+    def _check(self, name: str, new: Tensor, dim: int) -> None:
+        batch, heads = self.batch_size, self.n_kv_heads
         if new.dim() != 4 or new.shape != (batch, heads, new.shape[2], dim):
             needed = (batch, heads, "new", dim)
             raise ValueError(f"{name} has shape {tuple(new.shape)} but the cache needs {needed}")
-        if new.dtype != held.dtype:
+        if new.dtype != self.dtype:
             raise ValueError(
-                f"{name} is {new.dtype} but the cache is {held.dtype}: make it for the dtype, or "
+                f"{name} is {new.dtype} but the cache is {self.dtype}: make it for the dtype, or "
                 "under the autocast, that it is used with"
             )
-        if new.device != held.device:
-            raise ValueError(f"{name} is on {new.device} but the cache is on {held.device}")
+        if new.device != self.device:
+            raise ValueError(f"{name} is on {new.device} but the cache is on {self.device}")
         if new.requires_grad and torch.is_grad_enabled():
             raise ValueError(
                 f"{name} carries a gradient, which a cache cannot keep (its memory is written "
@@ -213,7 +259,8 @@ class DecodeState:
         position    0    1    2  |  3
 
     Args:
-        caches: one per layer, all empty, of one batch size and one length.
+        caches: one per layer, all empty, of one batch size and one length. All keep the same
+            slots, because positions and masks are the same for all layers.
         context_keys_values: per layer, keys ``(batch_size, n_kv_heads, context_len, head_dim)`` and
             values ``(..., value_dim)`` of the encoder's output (``prp-cross-cache``).
         context_mask: ``(batch_size, context_len)``, ``True`` = a real token of the context.
@@ -227,8 +274,8 @@ class DecodeState:
         context_mask: as given.
 
     Raises:
-        ValueError: if there is no cache, the caches differ in size or are not empty, or the
-            context's keys and values are not those of as many layers.
+        ValueError: if there is no cache, the caches differ in size, keep different slots or are
+            not empty, or the context's keys and values are not those of as many layers.
     """
 
     def __init__(
@@ -244,6 +291,13 @@ class DecodeState:
                 "need caches of one size, all empty, got (batch_size, max_len, length) of "
                 f"{sorted(sizes)}"
             )
+        if not _keep_the_same_slots(caches):
+            kinds = ", ".join(type(cache).__name__ for cache in caches)
+            raise ValueError(
+                "need caches that keep the same slots, because all layers share positions and "
+                f"masks, got caches of kinds {kinds}: the last of {caches[0].max_len} tokens would "
+                "not see the same keys in all of them"
+            )
         if context_keys_values is not None and len(context_keys_values) != len(caches):
             raise ValueError(
                 f"{len(caches)} layers need as many pairs of context keys and values, got "
@@ -254,7 +308,7 @@ class DecodeState:
         self.context_mask = context_mask
         self.batch_size, self.max_len, self.length = next(iter(sizes))
         slots = (self.batch_size, self.max_len)
-        device = caches[0]._keys.device
+        device = caches[0].device
         self._positions = torch.zeros(slots, dtype=torch.int64, device=device)
         self._valid = torch.ones(slots, dtype=torch.bool, device=device)
         # Known without waiting for the GPU: up to which slot there is certainly no padding, and up
@@ -271,9 +325,22 @@ class DecodeState:
 
     @property
     def k_positions(self) -> Tensor:
-        """``(batch_size or 1, length)``: the positions of all keys; padding has 0."""
+        """``(batch_size or 1, k_len)``: the positions of the keys; padding has 0.
+
+        ``k_len`` is ``length``, unless the caches have dropped some of the keys.
+        """
         rows = 1 if self._unpadded and self._counted else self.batch_size  # all rows alike
-        return self._positions[:rows, : self.length]
+        slots = self.caches[0].slots(self.length)
+        return (
+            self._positions[:rows, : self.length]
+            if slots is None
+            else self._positions[:rows, slots]
+        )
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the keys are those of all slots, the first one first."""
+        return self.caches[0].slots(self.length) is None
 
     @property
     def valid(self) -> Tensor:
@@ -349,13 +416,24 @@ class DecodeState:
             q_len: 1 to ``length``; the queries are the last slots.
 
         Returns:
-            Boolean, broadcastable to ``(batch_size, heads, q_len, length)``; ``None`` if
+            Boolean, broadcastable to ``(batch_size, heads, q_len, k_len)``; ``None`` if
             everything may be seen, as by one new token when there is no padding.
         """
+        slots = self.caches[0].slots(self.length)
+        if slots is not None:
+            return self._mask_of(slots, q_len)
         seen = None if self._unpadded else self.valid[:, None, None, :]  # (batch, 1, 1, k_len)
         if q_len == 1:
             return seen
         return hide_future(seen, q_len, self.length, self._valid.device)
+
+    def _mask_of(self, slots: Tensor, q_len: int) -> Tensor:
+        """The mask where the caches return some of the slots, in an order of their own."""
+        q_slots = torch.arange(self.length - q_len, self.length, device=slots.device)
+        mask = slots <= q_slots[:, None]  # (q_len, k_len)
+        visible = self.caches[0].visible(slots, q_slots)
+        mask = mask if visible is None else mask & visible
+        return mask if self._unpadded else mask & self._valid[:, None, None, slots]
 
     def truncate(self, length: int) -> None:
         """Discard everything from slot ``length`` on, in every layer.
@@ -374,3 +452,19 @@ class DecodeState:
     def reset(self) -> None:
         """Discard all tokens; the memory and the context stay."""
         self.truncate(0)
+
+    def fork(self) -> "DecodeState":
+        """A second state that holds the same tokens and goes on by itself; contexts are shared."""
+        forked = copy.copy(self)
+        forked.caches = [cache.fork() for cache in self.caches]
+        forked._positions, forked._valid = self._positions.clone(), self._valid.clone()
+        return forked
+
+
+def _keep_the_same_slots(caches: list[KVCache]) -> bool:
+    """Whether the last token of a full text sees the same slots in every layer."""
+    slots = torch.arange(caches[0].max_len, device=caches[0].device)
+    first, *others = (cache.visible(slots, slots[-1:]) for cache in caches)
+    if first is None:
+        return all(other is None for other in others)
+    return all(other is not None and torch.equal(first, other) for other in others)

@@ -363,7 +363,7 @@ class Measured:
     def __str__(self) -> str:
         """Where the numbers come from."""
         if self.live:
-            return "The weights are installed: every number on this page is measured in this run."
+            return "The weights are installed: the numbers below are measured in this run."
         made = self.record["made"]
         packages = [name for name in ("torch", "transformers") if name in made]
         return (

@@ -2,8 +2,8 @@
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
 that measures). A page draws from it and shows when and where it was made: those of
-chapters 07, 08, 09, 10, 12 and 13, and of the misconceptions. A wheel contains the records as they
-were when it was built.
+chapters 01, 02, 07 to 10, 12, 13 and 15, and of the misconceptions. A wheel contains the records as
+they were when it was built.
 
 The classes below are the records' schemas. A record may hold more keys than its schema names;
 :func:`load` refuses one that lacks a key or holds a value of another type.

@@ -1,4 +1,4 @@
-r"""Sampling the next token: which tokens may be drawn, and how often (chapters 09, 10).
+r"""Sampling the next token: which tokens may be drawn, and how often (chapters 09, 10 and 13).
 
 Each function takes logits ``(..., vocab_size)`` and returns changed ones; a token that may no
 longer be drawn has −∞. So they can be applied one after another, and :func:`sample` draws from the
@@ -9,7 +9,7 @@ function              what it does to the distribution
 ====================  ==============================================================================
 :func:`temperature`   replaces p by something proportional to :math:`p^{1/T}`
 :func:`top_k`         keeps the k likeliest tokens
-:func:`top_p`         keeps the likeliest tokens, as few as have probability p together
+:func:`top_p`         keeps the likeliest tokens, no more than needed for probability p
 :func:`min_p`         keeps the tokens at least p times as likely as the likeliest
 ====================  ==============================================================================
 

@@ -22,6 +22,8 @@ Conventions:
 Source: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 3.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -158,9 +160,10 @@ class Decoder(Stack):
                 return_weights=return_weights,
             )
         before = state.length
-        plain = before == 0 and mask is None  # no earlier tokens and no padding
         try:
             positions = state.append(new, positions=positions, mask=mask)
+            # No earlier tokens, no padding, and every key in its place: a causal mask is enough.
+            plain = before == 0 and mask is None and state.in_order
             self._check_reach(positions, state.largest_position)
             return self._layers(
                 tokens,
@@ -184,6 +187,7 @@ class Decoder(Stack):
         *,
         context: Tensor | None = None,
         context_mask: Tensor | None = None,
+        make_cache: Callable[..., KVCache] | None = None,
     ) -> DecodeState:
         """An empty state for this decoder, with the keys and values of the context.
 
@@ -194,6 +198,9 @@ class Decoder(Stack):
             max_len: most tokens per row, padding included.
             context: ``(batch_size, context_len, d_model)``.
             context_mask: ``(batch_size, context_len)``, ``True`` = a real token.
+            make_cache: makes one layer's cache from the arguments of
+                :class:`lib.kv_cache.KVCache`, which is used when not given; :mod:`lib.caches` has
+                others.
 
         Raises:
             ValueError: if a size is below 1 or the context does not fit.
@@ -201,17 +208,12 @@ class Decoder(Stack):
         dtype, device = self.embedding.weight.dtype, self.embedding.weight.device
         if torch.is_autocast_enabled(device.type):
             dtype = torch.get_autocast_dtype(device.type)
+        sizes = [block.self_attention.cache_sizes for block in self.blocks]
         caches = [
-            KVCache(
-                batch_size,
-                block.self_attention.n_kv_heads,
-                max_len,
-                block.self_attention.head_dim,
-                value_dim=block.self_attention.value_dim,
-                dtype=dtype,
-                device=device,
+            (make_cache or KVCache)(
+                batch_size, heads, max_len, key_dim, value_dim=value_dim, dtype=dtype, device=device
             )
-            for block in self.blocks
+            for heads, key_dim, value_dim in sizes
         ]
         self._check_context(batch_size, context, context_mask, None)
         if context is None:

@@ -6,6 +6,7 @@ missing a stand-in skips what would have drawn.
 """
 
 import os
+import signal
 import sys
 import types
 from pathlib import Path
@@ -45,6 +46,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     found = [collection_path] if collection_path.is_file() else collection_path.rglob("test_*.py")
     uses = any("@pytest.mark.cuda" in path.read_text(encoding="utf-8") for path in found)
     return None if uses else True
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c():
+    """Commands hear Ctrl-C, also where tests run in the background and a shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -216,3 +216,30 @@ def test_a_notebook_shows_svg_without_a_date(order):
     assert "image/png" not in shown["data"]
     assert "<dc:date>" not in shown["data"]["image/svg+xml"]
     assert 'width="374.4pt"' in shown["data"]["image/svg+xml"]  # 5.2 inches, nothing cut off
+
+
+def test_the_flow_marks_the_parts_that_are_asked_for_and_no_other():
+    ax = figures.attention_flow("turned", "cache")
+    marked = {word.get_text() for word in ax.texts if word.get_weight() == "bold"}
+    assert marked == {figures.FLOW["turned"][2], figures.FLOW["cache"][2]}
+    assert sum(box.get_linewidth() == 3 for box in ax.patches) == 2
+    assert len(ax.patches) == len(figures.FLOW)
+
+
+def test_the_flows_boxes_do_not_overlap_and_its_arrows_are_between_neighbours():
+    spans = [(y, x - width / 2, x + width / 2) for (x, y), width, *_ in figures.FLOW.values()]
+    for y, left, right in spans:
+        beside = [span for span in spans if span[0] == y and span[1:] != (left, right)]
+        assert all(other[2] < left or right < other[1] for other in beside)
+    for x, start, end in figures._ARROWS:
+        for name in (start, end):
+            (middle, _), width, *_ = figures.FLOW[name]
+            assert abs(x - middle) < width / 2
+        top, bottom = (figures.FLOW[name][0][1] for name in (start, end))
+        crossed = [span for span in spans if bottom < span[0] < top]
+        assert not any(left <= x <= right for _, left, right in crossed)
+
+
+def test_the_flow_refuses_an_unknown_part():
+    with pytest.raises(ValueError, match="no part \\['rotation'\\]"):
+        figures.attention_flow("mask", "rotation")

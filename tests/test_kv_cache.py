@@ -1,15 +1,41 @@
-"""Tests of :mod:`lib.kv_cache`."""
+"""Tests of :mod:`lib.kv_cache`, and that :class:`lib.caches.PagedCache` behaves as its cache."""
+
+from functools import partial
 
 import pytest
 import torch
 
+from lib.caches import PagedCache, WindowCache
 from lib.kv_cache import DecodeState, KVCache, kv_cache_bytes
 
 BATCH, KV_HEADS, MAX_LEN, HEAD_DIM, VALUE_DIM = 2, 3, 7, 4, 5
+KINDS = {
+    "plain": KVCache,
+    "blocks of 1": partial(PagedCache, block_size=1),
+    "blocks of 3": partial(PagedCache, block_size=3),
+    "one block": partial(PagedCache, block_size=MAX_LEN),
+}
+kind_of_cache = KVCache
+
+
+@pytest.fixture(autouse=True, params=KINDS)
+def each_kind(request, monkeypatch):
+    """Run every test with every kind of cache."""
+    monkeypatch.setitem(globals(), "kind_of_cache", KINDS[request.param])
 
 
 def make_cache(**kwargs):
-    return KVCache(BATCH, KV_HEADS, MAX_LEN, HEAD_DIM, value_dim=VALUE_DIM, **kwargs)
+    return kind_of_cache(BATCH, KV_HEADS, MAX_LEN, HEAD_DIM, value_dim=VALUE_DIM, **kwargs)
+
+
+def memory(cache):
+    """Where the cache's numbers are: its own tensors or those of its pool."""
+    pair = (
+        (cache._keys, cache._values)
+        if type(cache) is KVCache
+        else (cache.pool.keys, cache.pool.values)
+    )
+    return [x.data_ptr() for x in pair]
 
 
 def make_kv(new, start=0.0):
@@ -37,12 +63,14 @@ def test_update_returns_everything_so_far():
     assert (cache.batch_size, cache.max_len) == (BATCH, MAX_LEN)
 
 
-def test_update_writes_in_place_and_returns_views():
+def test_update_writes_in_place():
     cache = make_cache()
+    before = memory(cache)
     keys, values = cache.update(*make_kv(3))
-    again_keys, again_values = cache.update(*make_kv(2))
-    assert again_keys.data_ptr() == keys.data_ptr()
-    assert again_values.data_ptr() == values.data_ptr()
+    cache.update(*make_kv(2))
+    assert memory(cache) == before
+    if type(cache) is KVCache:  # and returns views
+        assert before == [keys.data_ptr(), values.data_ptr()]
     k, v = make_kv(1)
     cache.update(k, v)
     k.fill_(77.0)  # what was stored is the caller's numbers, not the caller's memory
@@ -85,8 +113,13 @@ def test_truncate_and_reset():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_bytes(dtype):
     cache = make_cache(dtype=dtype)
+    cache.update(*(x.to(dtype) for x in make_kv(MAX_LEN)))
+    slots = MAX_LEN
+    if isinstance(cache, PagedCache):
+        slots = sum(len(blocks) for blocks in cache.table) // BATCH * cache.pool.block_size
+        assert MAX_LEN <= slots < MAX_LEN + cache.pool.block_size
     formula = kv_cache_bytes(
-        MAX_LEN,
+        slots,
         n_layers=1,
         n_kv_heads=KV_HEADS,
         head_dim=HEAD_DIM,
@@ -94,7 +127,7 @@ def test_bytes(dtype):
         batch_size=BATCH,
         dtype=dtype,
     )
-    assert cache.nbytes == formula == 2 * 3 * 7 * (4 + 5) * dtype.itemsize
+    assert cache.nbytes == formula == 2 * 3 * slots * (4 + 5) * dtype.itemsize
     # the sizes multiply, and keys and values count alike when value_dim is not given
     assert kv_cache_bytes(11, n_layers=13, n_kv_heads=17, head_dim=19, dtype=dtype) == (
         2 * 11 * 13 * 17 * 19 * dtype.itemsize
@@ -135,7 +168,7 @@ def test_a_gradient_is_no_error_where_none_is_recorded():
 @pytest.mark.parametrize("sizes", [(0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, 1), (1, 1, 1, -2)])
 def test_sizes_below_one_are_refused(sizes):
     with pytest.raises(ValueError, match=r"must be 1 or more, got "):
-        KVCache(*sizes)
+        kind_of_cache(*sizes)
 
 
 # --- a decoder's state
@@ -237,14 +270,39 @@ def test_truncating_forgets_padding_and_given_positions_too():
     assert state.mask(1).int().flatten(1).tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
 
 
+def test_a_fork_goes_on_by_itself():
+    state = make_state()
+    state.append(2, mask=torch.tensor([[False, True], [True, True]]))
+    for cache in state.caches:
+        cache.update(*make_kv(2))
+    fork = state.fork()
+    parts = {}
+    for number, each in ((1, state), (2, fork)):
+        parts[number] = make_kv(3, 1000.0 * number)
+        each.append(number, positions=torch.full((1, number), 50 * number))
+        for cache in each.caches:
+            cache.update(*(x[:, :, :number] for x in parts[number]))
+    for number, each in ((1, state), (2, fork)):
+        assert each.length == 2 + number
+        assert each.k_positions[:, 2:].unique().tolist() == [50 * number]
+        assert each.valid.int().tolist() == [[0, 1] + number * [1], [1, 1] + number * [1]]
+        for cache in each.caches:
+            for x, old, new in zip(
+                cache.update(*make_kv(0)), make_kv(2), parts[number], strict=True
+            ):
+                assert torch.equal(x, torch.cat([old, new[:, :, :number]], dim=2))
+
+
 def test_state_bytes_count_the_context_too():
     pair = (torch.ones(BATCH, 3, 9, 4), torch.ones(BATCH, 3, 9, 5))
     state = make_state(context_keys_values=[pair, pair])
-    assert state.nbytes == 2 * (2 * 3 * 7 * 9 * 4) + 2 * (2 * 3 * 9 * 9 * 4)
+    assert state.nbytes == sum(c.nbytes for c in state.caches) + 2 * (2 * 3 * 9 * 9 * 4)
+    if type(state.caches[0]) is KVCache:
+        assert state.nbytes == 2 * (2 * 3 * 7 * 9 * 4) + 2 * (2 * 3 * 9 * 9 * 4)
 
 
 def test_states_of_unlike_caches_are_refused():
-    other = KVCache(BATCH, KV_HEADS, MAX_LEN + 1, HEAD_DIM)
+    other = kind_of_cache(BATCH, KV_HEADS, MAX_LEN + 1, HEAD_DIM)
     with pytest.raises(ValueError, match=r"\[\(2, 7, 0\), \(2, 8, 0\)\]"):
         DecodeState([make_cache(), other])
     with pytest.raises(ValueError, match=r"got .* of \[\]"):
@@ -255,6 +313,23 @@ def test_states_of_unlike_caches_are_refused():
         DecodeState([used])
     with pytest.raises(ValueError, match=r"2 layers need as many pairs .* got 1"):
         make_state(context_keys_values=[(torch.ones(1), torch.ones(1))])
+
+
+def test_states_of_caches_that_keep_other_slots_are_refused():
+    def window(window, sinks=0):
+        return WindowCache(BATCH, KV_HEADS, MAX_LEN, HEAD_DIM, window=window, sinks=sinks)
+
+    for pair in (
+        [make_cache(), window(2)],
+        [window(2), make_cache()],
+        [window(2), window(3)],
+        [window(3, sinks=1), window(4)],
+    ):
+        kinds = ", ".join(type(cache).__name__ for cache in pair)
+        with pytest.raises(ValueError, match=rf"keep the same slots, .* of kinds {kinds}"):
+            DecodeState(pair)
+    DecodeState([window(3, sinks=1), window(3, sinks=1)])
+    DecodeState([make_cache(), KVCache(BATCH, KV_HEADS, MAX_LEN, HEAD_DIM)])
 
 
 @pytest.mark.cuda

@@ -258,7 +258,7 @@ def test_measured_and_recorded_results_have_the_same_types(record):
         assert (found["b"], found["c"]) == (0.5, "words")
         assert found["d"] == ["x", "y"]
     assert live.results["numbers"]["a"] == [[1, 2], [3, 4]]
-    assert "every number on this page is measured in this run" in str(live)
+    assert "the numbers below are measured in this run" in str(live)
     assert "not installed" in str(stored)
     assert "record of 2026-01-02, made with torch 2.13.0 and transformers 5.0." in str(stored)
 

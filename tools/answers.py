@@ -39,7 +39,7 @@ import torch
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
-from grading.notebook import plan
+from grading.notebook import Step, defined_names, plan
 
 ROOT = Path(__file__).resolve().parent.parent
 BANKS = ROOT / "tests" / "answers"
@@ -186,7 +186,8 @@ def fates(slug: str, mutants: Iterable[Answer]) -> dict[str, str]:
     ``idle``, if it kept them and its own `idle()` says that it did nothing.
 
     A process runs the cells up to the solutions once, forks for each mutant and stops at the first
-    lost point. What takes longer than `PATIENCE` is caught.
+    lost point. Tests that do not reach the changed cell's names are left out: a mutant that only
+    they could catch counts as kept. What takes longer than `PATIENCE` is caught.
     """
     chunks: list[tuple[str, list[Answer]]] = []
     for mutant in mutants:
@@ -207,20 +208,38 @@ def _fates(slug: str, chunk: tuple[str, list[Answer]]) -> dict[str, str]:
     changed, mutants = chunk
     space: dict = {"__name__": "__main__", "__builtins__": builtins, "idle": bool}
     book = notebook(slug)
-    tests, earlier, reference = [], [], ""
-    for step in plan(book, book):
-        cell = book.cells[step.place]
-        if step.role == "test":
-            tests.append(cell)
-            continue
-        _execute(step.source, space)
-        if cell.id == changed:
-            reference = step.source
-            earlier, tests = tests, []  # the cell's own tests follow it: they come first
-    tests += earlier
+    tests = []
+    (reference,) = (cell.source for cell in book.cells if cell.id == changed)
+    steps = plan(book, book)
+    reached = _reached(reference, steps)
+    for step in steps:
+        if step.role != "test":
+            _execute(step.source, space)
+        elif reached & _used_names(step.source):
+            tests.append(book.cells[step.place])
     if _fate(reference, tests, space) != "kept":
         raise ValueError(f"the solution of {slug} itself loses points, at cell {changed}")
     return {each.name: _fate(each.cells[changed], tests, space) for each in mutants}
+
+
+def _reached(source: str, steps: list[Step]) -> set[str]:
+    """The names that a cell defines, and those of the cells that use them, and so on."""
+    reached, before = set(defined_names(source)), 0
+    while len(reached) > before:
+        before = len(reached)
+        for step in steps:
+            if step.role != "test" and reached & _used_names(step.source):
+                reached.update(defined_names(step.source))
+    return reached
+
+
+@functools.lru_cache
+def _used_names(source: str) -> frozenset[str]:
+    """The names in a cell's code; strings count too, since a probe may be told one."""
+    found = (
+        getattr(node, "id", getattr(node, "value", None)) for node in ast.walk(ast.parse(source))
+    )
+    return frozenset(name for name in found if isinstance(name, str))
 
 
 def _fate(source: str, tests: list[NotebookNode], space: dict) -> str:

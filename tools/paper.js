@@ -4,7 +4,7 @@
 // Parts of a page that do not belong in a book.
 const LEFT_OUT = [
   "script", "a.headerlink", "button", ".take-away", ".only-site", ".way-in", ".toctree-wrapper",
-  ".slider-figure > style", ".slider-figure label", ".slider-figure .note",
+  ".questions > style", ".slider-figure > style", ".slider-figure label", ".slider-figure .note",
 ].join(",");
 const LONG = 16; // lines of code that may be split over two pages
 // Attributes whose value is the name of an element, or several.
@@ -19,12 +19,32 @@ async function collect(page, naming) {
   const article = document.importNode(source.querySelector("article.bd-article"), true);
   article.paint = [...article.querySelectorAll(".slider-figure > style")].map((node) => node.textContent);
   for (const node of article.querySelectorAll(LEFT_OUT)) node.remove();
+  for (const form of article.querySelectorAll(".questions fieldset")) {
+    const choices = document.createElement("ol");
+    choices.type = "A";
+    for (const label of form.querySelectorAll("label")) {
+      const choice = document.createElement("li");
+      choice.append(...label.querySelector("span").childNodes);
+      choices.append(choice);
+    }
+    const asked = document.createElement("p");
+    asked.className = "asked";
+    asked.append(...form.querySelector("legend").childNodes);
+    form.replaceWith(asked, ...form.querySelectorAll("pre"), choices);
+  }
+  for (const check of article.querySelectorAll("details.check")) { // its code is on the site
+    const line = document.createElement("p");
+    line.className = "check";
+    line.append(...check.querySelector("summary").childNodes);
+    check.replaceWith(line);
+  }
+  for (const fold of article.querySelectorAll("details.proof-fold")) {
+    fold.querySelector("summary").remove();
+    fold.replaceWith(...fold.childNodes);
+  }
   for (const folded of article.querySelectorAll("details.above-input")) {
-    const cell = folded.closest(".cell");
-    const figure = cell.querySelector(".cell_output :is(img, svg)");
-    cell.classList.remove("tag_hide-cell"); // the style of print leaves these out
-    folded.querySelector("summary").remove();
-    folded.replaceWith(...(figure ? [] : folded.children)); // of a figure one wants to see no code
+    folded.closest(".cell").classList.remove("tag_hide-cell"); // the style of print leaves these out
+    folded.remove(); // folded code is on the site
   }
   for (const details of article.querySelectorAll("details")) details.open = true;
   holdSigns(article);

@@ -17,8 +17,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-WIDTH, HEIGHT = 98, 52  # of a box
-STEP_X, STEP_Y = 118, 84  # from one box to the next
+WIDTH, HEIGHT = 126, 52  # of a box
+STEP_X, STEP_Y = 138, 84  # from one box to the next
 
 
 class CourseMap(SphinxDirective):

@@ -4,13 +4,14 @@
 "use strict";
 
 const SHOWN = 30; // results
-const SATURATION = 2; // of BM25: how soon more of the same word adds nothing,
+const SATURATION = 1.3; // of BM25: how soon more of the same word adds nothing,
 const LENGTH = 0.2; // and how much a long text counts against an entry
-const TITLE = 8; // a word in the title counts as often as this in the text,
-const PAGE = 0.5; // and one in the title of the page
+const TITLE = 12; // a word in the title counts as often as this in the text,
+const PAGE = 1.5; // and one in the title of the page as often as this: a section on RoPE seldom names it
 const KIND = { chapter: 1, glossary: 0.6, page: 0.5, reference: 0.25 };
 const HOME = 1.3; // for the chapter that derives a term of the glossary in the query
 const COMMON = 0.5; // for sections as "Summary", which every chapter has
+const OPENING = 0.8; // for a page up to its first section: it touches on all that its sections say more about
 const STOP = new Set(
   `a about an and are as at be but by can could did do does for from had has have how i if in instead into is it
   its may me my no not of on or so such than that the their them then there these they this to up use used using
@@ -90,7 +91,7 @@ for (const entry of entries) {
   };
   entry.length = count(entry.text, 1) + count(entry.title, TITLE);
   if (!entry.own) for (const term of new Set(terms(subjects.get(entry.name).join(" ")))) add(term, PAGE);
-  entry.weight = KIND[entry.kind] * (titles.get(entry.title) > 3 ? COMMON : 1);
+  entry.weight = KIND[entry.kind] * (titles.get(entry.title) > 3 ? COMMON : 1) * (entry.own ? OPENING : 1);
   for (const term of entry.counts.keys()) {
     if (!having.has(term)) having.set(term, new Set());
     having.get(term).add(entry);

@@ -211,7 +211,8 @@ class Probe:
                     return problem
             return ""
         if type(actual) is not type(expected):
-            return f"{name}: got {self._what(actual)}, expected {self._what(expected)}"
+            wanted = "None" if expected is None else self._what(expected)
+            return f"{name}: got {self._what(actual)}, expected {wanted}"
         return self._far(actual, expected, tolerance, name)
 
     def _far(self, actual, expected, tolerance, name):

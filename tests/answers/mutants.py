@@ -12,6 +12,7 @@ these is read; ``python tests/answers/mutants.py --right`` tries all of them, an
 import ast
 import copy
 import dataclasses
+import hashlib
 import itertools
 import json
 import re
@@ -19,7 +20,7 @@ import runpy
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import tampering
 
@@ -111,25 +112,27 @@ SAMPLE = 250  # of so many mutants of right answers one is read
 Change = Callable[[ast.AST], None]  # changes a node of a copy of the tree where it stands
 
 
-def explained(slug: str, survivors: set[str], *, every: bool = True) -> dict[str, str]:
+def explained(slug: str, survivors: set[str]) -> dict[str, str]:
     """Which mutants of an assignment rightly keep all points, and why.
 
     `EQUIVALENT` in its ``equivalent.py`` names mutants, and `RIGHT` has kinds of them: a regular
     expression for the whole name, and the reason.
-
-    Raises:
-        ValueError: if `every` mutant was tried and something is explained that does not survive.
     """
     said = explanations(slug)
     found = {name: why for name, why in said.get("EQUIVALENT", {}).items() if name in survivors}
-    idle = said.get("EQUIVALENT", {}).keys() - survivors
     for pattern, why in said.get("RIGHT", {}).items():
-        alike = {name: why for name in survivors if re.fullmatch(pattern, name)}
-        found |= alike
-        idle |= set() if alike else {pattern}
-    if every and idle:
-        raise ValueError(f"{slug}/equivalent.py explains what does not survive: {sorted(idle)}")
+        found |= {name: why for name in survivors if re.fullmatch(pattern, name)}
     return found
+
+
+def outdated(slug: str, survivors: set[str]) -> list[str]:
+    """What ``equivalent.py`` explains, by name or pattern, of which nothing survives."""
+    said = explanations(slug)
+    patterns = said.get("RIGHT", {}).keys()
+    return [
+        *(said.get("EQUIVALENT", {}).keys() - survivors),
+        *(p for p in patterns if not any(re.fullmatch(p, name) for name in survivors)),
+    ]
 
 
 def explanations(slug: str) -> dict[str, dict[str, str]]:
@@ -147,16 +150,25 @@ def counts(kinds: dict[str, str], fates: dict[str, str]) -> dict[str, list[int]]
     return dict(sorted(found.items()))
 
 
-def recorded() -> dict[str, dict[str, list[int]]]:
-    """`counts` of all mutants of each assignment, as ``make mutants`` wrote them last."""
+def recorded() -> dict[str, dict]:
+    """What ``make mutants`` wrote last, for each assignment.
+
+    ``made`` is a hash of the names of all mutants, and ``counts`` are their :func:`counts`.
+    """
     return json.loads(RECORD.read_text())
 
 
-def quote(record: dict[str, dict[str, list[int]]], page: str) -> str:
+def hash_of(names: Iterable[str]) -> str:
+    """A short text that stands for the names of mutants."""
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
+
+
+def quote(record: dict[str, dict], page: str) -> str:
     """The instructors' page with the record's table between its marks."""
     rows = [["change", *(slug[:2] for slug in record)], ["---", *("--:" for _ in record)]]
-    for kind in sorted({kind for counted in record.values() for kind in counted}):
-        cells = [counted.get(kind) for counted in record.values()]
+    counted = [entry["counts"] for entry in record.values()]
+    for kind in sorted(set().union(*counted)):
+        cells = [each.get(kind) for each in counted]
         rows.append([kind, *(f"{100 * c[1] / c[0]:.0f}% ({c[0]})" if c else "" for c in cells)])
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     before, _, rest = page.partition(MARK)
@@ -178,10 +190,13 @@ def main(slugs: list[str]) -> None:
         made = {mutant.name: mutant for mutant in mutants(slug)}
         fates = answers.fates(slug, made.values())
         kept = {name for name, fate in fates.items() if fate == "kept"}
-        unexplained = sorted(kept - explained(slug, kept, every=False).keys())
+        unexplained = sorted(kept - explained(slug, kept).keys())
         print(f"{slug}: {len(kept)} of {len(made)} kept, {len(unexplained)} unexplained")
         print("".join(f"  {name}\n" for name in unexplained), end="", flush=True)
-        record[slug] = counts({name: made[name].about for name in made}, fates)
+        for name in outdated(slug, kept):
+            print(f"  no longer kept, but explained: {name}", flush=True)
+        found = counts({name: made[name].about for name in made}, fates)
+        record[slug] = {"made": hash_of(made), "counts": found}
     RECORD.write_text(json.dumps(dict(sorted(record.items())), indent=1) + "\n")
     PAGE.write_text(quote(record, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 

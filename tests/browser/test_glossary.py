@@ -115,7 +115,7 @@ def test_a_term_is_explained_by_keyboard_and_mouse(size, visit, axe):
     page.evaluate("document.activeElement.blur()")
     # The mouse may go into the box; when it leaves, the box goes.
     link.hover()
-    assert explained(page)["shown"]
+    page.wait_for_function("!document.getElementById('term-tip').hidden")
     box = explained(page)["tip"]
     page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2, steps=5)
     page.wait_for_timeout(400)

@@ -179,7 +179,8 @@ def test_a_figure_of_a_chapter_moves_by_keyboard_and_by_pointer(browser, server)
     page = browser.new_page(viewport={"width": 1300, "height": 1200})
     page.goto(f"{address}/lab/workspaces/figure/tree/chapters/{FIGURE[0]}.ipynb?token={token}")
     active = page.locator(".jp-NotebookPanel .jp-Cell.jp-mod-active")
-    expect(active).to_contain_text("Before the first cell", timeout=60_000)
+    title = "".join(cells[0]["source"]).splitlines()[0].lstrip("# ")
+    expect(active).to_contain_text(title, timeout=60_000)
     place = 0
     for name in ("setup", FIGURE[1]):
         active.click(position={"x": 5, "y": 5})

@@ -93,7 +93,9 @@ def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
     reachable = page.evaluate(
         """() => [...document.querySelectorAll('a[href], button, input, select, summary')]
             .filter(node => node.checkVisibility({checkVisibilityCSS: true}))
-            .filter(node => node.tabIndex >= 0 && !node.disabled).length"""
+            .filter(node => node.tabIndex >= 0 && !node.disabled)
+            .filter((node, place, all) => node.type !== 'radio' // arrows go on within a group
+                || all.findIndex(({name}) => name === node.name) === place).length"""
     )
     assert len(found) >= reachable > 5
     # What can be pressed can be reached.
@@ -105,6 +107,30 @@ def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
             .map(node => node.outerHTML.slice(0, 120))"""
     )
     assert beyond == []
+
+
+@pytest.mark.parametrize("name", some_now_all_later(CHAPTERS))
+def test_questions_are_answered_by_keyboard(name, fresh):
+    """Each choice gets its own verdict, one of them is right, and the page sends nothing."""
+    page = fresh(f"{name}.html")
+    sent = []
+    page.on("request", lambda request: sent.append(request.url))
+    groups = page.locator(".questions fieldset").all()
+    assert len(groups) >= 8
+    for group in groups:
+        choices = group.get_by_role("radio").all()
+        assert group.get_by_role("status").inner_text() == ""
+        choices[0].focus()
+        page.keyboard.press("Space")
+        verdicts = []
+        for choice in choices:
+            assert choice.is_checked()
+            verdicts.append(group.get_by_role("status").inner_text())
+            page.keyboard.press("ArrowDown")
+        assert sorted(verdict[0] for verdict in verdicts) == ["✓", *"✗" * (len(choices) - 1)]
+        assert len(set(verdicts)) == len(verdicts)
+        assert min(map(len, verdicts)) > len("✓ Right. ")
+    assert {urlsplit(address).path.split("/")[1] for address in sent} <= {"_static"}
 
 
 def test_the_skip_link_leads_past_the_contents(fresh):
@@ -408,6 +434,18 @@ def test_no_word_of_the_picture_is_cut_off(visit, size):
         }).map(text => text.textContent); }"""
     )
     assert cut == []
+
+
+@pytest.mark.parametrize("size", ["phone", "laptop"])
+def test_the_words_of_the_map_fit_their_boxes(visit, size):
+    page = visit("book/index", *quick_view("book/index")).look(size)
+    beyond = page.locator(".course-map a").evaluate_all(
+        """links => links.filter(link => {
+            const [box, words] = ['rect', 'text'].map(tag => link.querySelector(tag).getBBox());
+            return words.x < box.x + 2 || words.x + words.width > box.x + box.width - 2;
+        }).map(link => link.textContent)"""
+    )
+    assert beyond == []
 
 
 # --- what a reader waits for

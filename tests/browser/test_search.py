@@ -22,9 +22,13 @@ ASKED = [
     ("deberta", "", "04-relative#deberta-2021"),
     ("grouped query attention", "grouped-query-attention", "10-kv-cache#fewer-heads-to-keep"),
     ("multi-query attention", "", "10-kv-cache#fewer-heads-to-keep"),
-    ("linformer", "", "11-efficient#sum-the-keys-up-first"),
-    ("performer", "", "11-efficient#estimate-the-softmax"),
-    ("sliding window attention", "sliding-window", "11-efficient#look-at-near-keys-only"),
+    ("linformer", "", "11-efficient#sum-the-keys-up-first-linformer"),
+    ("performer", "", "11-efficient#estimate-the-softmax-performer"),
+    (
+        "sliding window attention",
+        "sliding-window",
+        "11-efficient#look-at-near-keys-only-the-sliding-window",
+    ),
     ("perplexity", "perplexity", "13-language-model#perplexity-is-a-measurement"),
     (
         "byte-pair encoding",
@@ -40,12 +44,16 @@ ASKED = [
         "batch-normalization",
         "08-norms#batchnorm-and-texts-of-unequal-lengths",
     ),
-    ("attention sink", "attention-sink", "13-language-model#what-its-heads-look-at"),
+    (
+        "attention sink",
+        "attention-sink",
+        "14-modern-attention#what-can-a-head-do-when-no-key-matches",
+    ),
     ("position interpolation yarn", "position-interpolation", "05-rope#slowing-the-pairs-down"),
     ("greedy decoding", "greedy-decoding", "09-transformer#greedy-decoding"),
     ("arithmetic intensity", "arithmetic-intensity", "10-kv-cache#why-decoding-waits-for-memory"),
     ("transformer-xl relative positions", "relative-position", "04-relative#transformer-xl-2019"),
-    ("why are values not rotated", "value", "05-rope#what-is-not-turned-the-values"),
+    ("why are values not rotated", "value", "05-rope#what-is-not-rotated-the-values"),
     (
         "softmax gradient saturation",
         "softmax",
@@ -138,7 +146,7 @@ def test_search_by_keyboard(served, browser, base, html):
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     focused = page.evaluate("document.activeElement.textContent")
-    assert focused == "Which frequencies"
+    assert focused == "Which frequencies?"
     item = page.locator("ul.search li").nth(1)
     assert item.locator(".where").inner_text() == "5. Rotary position"
     assert {"base", "10000"} <= set(item.locator("mark").all_inner_texts())

@@ -3,7 +3,9 @@
 **The rule for check cells.** A check cell uses only what the chapter's *set-up cells* define (the
 code cells tagged ``setup``, in their order) and what it defines itself. So for one perturbation it
 is enough to run the set-up cells and then the check cells, each in a namespace of its own. Cells
-that train or draw are never run here; the build of the book runs them.
+that train or draw are never run here; the build of the book runs them. ``max`` and ``min`` refuse
+NaN here: Python's own pass over one that does not come first, and a check of the worst error would
+not see it.
 
 A **perturbation** breaks one thing and names it. It is either a patch of ``lib`` (by the dotted
 name of a function; it is in place while the set-up cells import), or, where a check uses nothing of
@@ -11,6 +13,7 @@ name of a function; it is in place while the set-up cells import), or, where a c
 AssertionError, and all the other checks of the chapter pass.
 """
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -103,6 +106,19 @@ def run(source: str, namespace: dict[str, Any], where: str) -> None:
     exec(compile(source, where, "exec"), namespace)
 
 
+def without_nan(pick: Callable) -> Callable:
+    """`max` or `min`, but with an AssertionError where one of the values is not a number."""
+
+    @functools.wraps(pick)
+    def picked(*values, **options):
+        values = values if len(values) > 1 else list(*values)
+        if any(isinstance(each, float | torch.Tensor) and each != each for each in values):
+            raise AssertionError(f"{pick.__name__} of {values}")
+        return pick(values, **options)
+
+    return picked
+
+
 def outcomes(
     chapter: Chapter,
     perturbation: Perturbation | None = None,
@@ -120,6 +136,7 @@ def outcomes(
     errors: dict[str, BaseException | None] = {}
     with undone_later(), patched(perturbation):
         base = {"__name__": "chapter", "display": lambda *objects, **options: None}
+        base |= {"max": without_nan(max), "min": without_nan(min)}
         for cell in set_up_cells(chapter):
             run(cell.source, base, f"{chapter.slug}:{cell.id}")
         for cell, source in check_cells(chapter).items():

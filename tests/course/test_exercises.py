@@ -2,6 +2,7 @@
 
 import ast
 import subprocess
+import symtable
 import sys
 
 import pytest
@@ -163,6 +164,30 @@ def test_every_graded_cell_has_a_visible_and_a_hidden_test(slug):
         assert name in hidden
 
 
+def globals_of(table):
+    """The names that code reads and does not define, outside its functions, theirs included."""
+    symbols = table.get_symbols()
+    names = set().union(*map(globals_of, table.get_children()))
+    if table.get_type() != "module":
+        return names | {symbol.get_name() for symbol in symbols if symbol.is_global()}
+    names |= {symbol.get_name() for symbol in symbols}
+    return names - {symbol.get_name() for symbol in symbols if symbol.is_assigned()}
+
+
+@ACROSS
+def test_no_graded_cell_needs_what_follows_another_cells_first_check(slug):
+    """A cell ends at its first failing check; what follows it is then not defined."""
+    cells = sources(slug, "solutions")
+    late, needed = {}, {}
+    for name in answers.graded(answers.notebook(slug)):
+        used = globals_of(symtable.symtable(cells[name], name, "exec"))
+        needed |= {(name, each): late[each] for each in used & set(late)}
+        checks = "@probe.check(" + cells[name].partition("@probe.check(")[2]
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        late |= {node.name: name for node in ast.parse(checks).body if isinstance(node, kinds)}
+    assert not needed, "(cell, name): the cell that defines it"
+
+
 @ACROSS
 def test_each_task_has_a_folded_hint_a_stub_a_test_and_something_to_look_at(slug):
     tasks = {}
@@ -173,7 +198,7 @@ def test_each_task_has_a_folded_hint_a_stub_a_test_and_something_to_look_at(slug
             marks = cell.metadata.get("nbgrader", {})
             parts |= {kind for kind in ("solution", "grade") if marks.get(kind)}
             parts |= {"hint"} if "<details><summary>Hint" in cell.source else set()
-            parts |= {"look"} if cell.source.startswith("**Look.**") else set()
+            parts |= {"look"} if cell.source.startswith("**What to notice.**") else set()
     assert tasks
     wanted = {"hint", "solution", "grade", "look"}
     lacking = {name: wanted - parts for name, parts in tasks.items() if wanted - parts}

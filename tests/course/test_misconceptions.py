@@ -1,11 +1,8 @@
 """The page of claims: all are there, each verdict is computed, and each could be another."""
 
 import ast
-import importlib.util
-import os
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -178,16 +175,6 @@ SAYS = {  # a scheme, and what stands in such a line
     "rotary": "rotary",
     "linear bias": "alibi",
 }
-
-
-@pytest.fixture
-def models() -> Path:
-    """The folder with the models' code in the package transformers."""
-    spec = importlib.util.find_spec("transformers")
-    if spec is None:
-        reason = "transformers is not installed: it comes with the extra `pretrained`"
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
-    return Path(spec.origin).parent / "models"
 
 
 def test_position_schemes_are_those_of_the_code(models):

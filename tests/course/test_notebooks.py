@@ -21,8 +21,11 @@ SECTIONS = (
 )
 EXERCISES = BOOK.parent / "exercises"
 WITHOUT_EXERCISE = {"07-extrapolation", "12-pretrained", "13-language-model"}
-DRAWS = re.compile(r"\bplt\.(subplots|subplot_mosaic|figure|show)\b|\b(attention_map|heatmap)\(")
+DRAWS = re.compile(
+    r"\bplt\.(subplots|subplot_mosaic|figure|show)\b|\b(attention_flow|attention_map|heatmap)\("
+)
 COLOURS_MEAN = re.compile(r"\b(attention_map|heatmap|imshow|pcolormesh)\(")
+MINUTE = "```{admonition} The chapter in a minute"
 PLAYS = re.compile(r"\b(SliderFigure|HeadBrowser)\(")
 SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -73,13 +76,33 @@ def template_problems(chapter: Chapter, exercises: Path = EXERCISES) -> list[str
         messages.append(f"{slug}: `make lab EXERCISE={slug}` is not named: it copies and opens it")
     if "{cite" not in text:
         messages.append(f"{slug}: no work is cited")
-    if "Often said wrong" not in text:
-        messages.append(f"{slug}: there is no box 'Often said wrong'")
+    first = text.split("\n## ")[0]
+    if MINUTE not in first:
+        messages.append(
+            f"{slug}: there is no box 'The chapter in a minute' above the first section"
+        )
+    if "$$" in first.split(MINUTE)[0] or "{math}" in first.split(MINUTE)[0]:
+        messages.append(f"{slug}: there is a displayed formula before the chapter in a minute")
     if not code or "setup" not in code[0].metadata.get("tags", []):
         messages.append(f"{slug}: the first code cell is not tagged 'setup'")
     if not any(PLAYS.search(cell.source) for cell in code):
         messages.append(f"{slug}: there is no figure to play with")
-    return messages + [problem for cell in code for problem in figure_problems(slug, cell)]
+    for cell in code:
+        messages += figure_problems(slug, cell)
+        if cell.metadata.get("checks") and not prints_its_check(cell.source):
+            messages.append(
+                f"{slug}: cell {cell.id} does not end with print(f'Checked: ...') and a number"
+            )
+    return messages
+
+
+def prints_its_check(source: str) -> bool:
+    """Whether a check cell's last statement prints its line, with something computed in it."""
+    match ast.parse(source).body[-1]:
+        case ast.Expr(ast.Call(ast.Name("print"), [ast.JoinedStr(parts)], [])):
+            begins = isinstance(parts[0], ast.Constant) and parts[0].value.startswith("Checked: ")
+            return begins and any(isinstance(part, ast.FormattedValue) for part in parts)
+    return False
 
 
 def figure_problems(slug: str, cell) -> list[str]:
@@ -143,11 +166,15 @@ def test_every_work_has_an_identifier():
 # --- the same on notebooks that are broken
 
 
+CHECK = 'x = 1.5\nassert x < 2\nprint(f"Checked: x is below 2, at {x:.1f}.")'
+
+
 def broken(**changes):
     """A chapter that follows the template, but for the changes."""
     slug = changes.pop("slug", "01-good")
-    text = "# Title\n\n" + "\n\n".join(f"## {section}\n\ntext" for section in SECTIONS)
-    text += f"\n\nOften said wrong {{cite:p}}`x` exercises/{slug}/{slug}.ipynb"
+    text = f"# Title\n\n{MINUTE}\ntext\n```\n\n"
+    text += "\n\n".join(f"## {section}\n\ntext" for section in SECTIONS)
+    text += f"\n\n{{cite:p}}`x` exercises/{slug}/{slug}.ipynb"
     text += f" `make lab EXERCISE={slug}`"
     metadata = {"mystnb": {
         "image": {"alt": "A heat map with rows and columns.", "classes": "no-invert"},
@@ -159,6 +186,7 @@ def broken(**changes):
             "import torch", id="setup", metadata={"tags": changes.get("tags", ["setup"])}
         ),
         new_code_cell("attention_map(w)", id="draw", metadata=changes.get("drawn", metadata)),
+        new_code_cell(changes.get("check", CHECK), id="check", metadata={"checks": ["thm-one"]}),
         new_code_cell(changes.get("play", "SliderFigure(name='x')"), id="play"),
     ]
     notebook = new_notebook(
@@ -210,7 +238,11 @@ def test_exercise_that_is_not_named(tmp_path):
         ({"text": "text\n\n" + TEXT}, "one heading of the first level is needed, at the top"),
         ({"text": TEXT + "\n\n# Another"}, "one heading of the first level is needed, at the top"),
         ({"text": TEXT.replace("{cite", "{site")}, "no work is cited"),
-        ({"text": TEXT.replace("Often said", "Never said")}, "there is no box"),
+        ({"text": TEXT.replace("in a minute", "in brief")}, "there is no box"),
+        ({"text": TEXT.replace(MINUTE, f"$$x$$\n\n{MINUTE}")}, "a displayed formula before"),
+        ({"check": CHECK + "\nx"}, "cell check does not end with print"),
+        ({"check": "print('Checked: 2.')"}, "cell check does not end with print"),
+        ({"check": "print(f'It is {2}.')"}, "cell check does not end with print"),
         ({"tags": []}, "the first code cell is not tagged 'setup'"),
         ({"play": "print()"}, "there is no figure to play with"),
         ({"play": "SliderFigure( %matplotlib"}, "cell play is no plain Python"),

@@ -121,6 +121,13 @@ def test_check_that_needs_more_than_the_set_up():
     assert isinstance(error, NameError)
 
 
+@pytest.mark.parametrize("nan", ["float('nan')", "(causal_mask(1, 1) / 0 - float('inf')).max()"])
+def test_nan_does_not_pass_as_the_largest_error(nan):
+    hiding = small(a=f"worst = 0.0\nfor error in [1.0, {nan}, 0.5]:\n    worst = max(worst, error)")
+    (error,) = outcomes(hiding).values()
+    assert isinstance(error, AssertionError)
+
+
 def test_patch_of_something_else_than_lib():
     with pytest.raises(ValueError, match=r"patches torch\.softmax, which is not lib"):
         Perturbation("another softmax", patch={"torch.softmax": lambda original: original})

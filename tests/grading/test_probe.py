@@ -51,6 +51,8 @@ def test_close_accepts(actual, expected):
         (torch.ones(2, 1), torch.ones(2), r"got shape \(2, 1\), expected shape \(2,\)"),
         (torch.ones(2), torch.ones(2, dtype=torch.float64), "expected dtype torch.float64"),
         (None, torch.ones(2), "is a `return` missing"),
+        (None, 0, r"got None \(is a `return` missing\?\), expected 0 of type int"),
+        ((0, 0), (None, 0), r"part 0 of the result: got 0 of type int, expected None$"),
         ([1.0, 1.0], torch.ones(2), "a list of 2, expected a tensor"),
         (torch.ones(()), 1.0, "a tensor of shape"),
         (True, 1, "True of type bool, expected 1 of type int"),

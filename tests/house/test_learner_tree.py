@@ -21,7 +21,18 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 # The Makefile's targets that are not for learners.
 OURS = {
     *("test", "test-long", "lint", "library", "course", "nbval", "answers", "grading", "browser"),
-    *("exercises", "learner-tree", "grade", "bench", "mutants", "results", "lock", "links", "hub"),
+    *(
+        "exercises",
+        "learner-tree",
+        "grade",
+        "bench",
+        "mutants",
+        "questions",
+        "results",
+        "lock",
+        "links",
+        "hub",
+    ),
 }
 SLUG = "02-multi-head"
 

@@ -79,11 +79,15 @@ PERTURBATIONS = {
         replace=("torch.zeros(5, d_v)", "torch.ones(5, d_v)"),
     ),
     "eq-double-projection": Perturbation(
-        "a bend between the two maps",
+        "a nonlinearity between the two maps",
         replace=("(tokens @ map_k) @ map_1", "torch.relu(tokens @ map_k) @ map_1"),
     ),
     "prp-relu": Perturbation(
         "a constant is added to the scores of the ReLU",
         replace=("weigh_by_relu(7.0 * scores)", "weigh_by_relu(7.0 + scores)"),
+    ),
+    "prp-among-values": Perturbation(
+        "weights that do not sum to 1",
+        replace=("torch.softmax(scores, dim=-1)", "torch.sigmoid(scores)"),
     ),
 }

@@ -69,6 +69,16 @@ def asking_counts(attention: type) -> type:
     return Added
 
 
+def ungrouped(attention: type) -> type:
+    """Give every query head keys and values of its own."""
+
+    class Ungrouped(attention):
+        def __init__(self, *sizes, n_kv_heads=None, **options):
+            super().__init__(*sizes, **options)
+
+    return Ungrouped
+
+
 def one_ahead(make: Callable) -> Callable:
     """Let each query see one position more than it may."""
 
@@ -139,6 +149,7 @@ PERTURBATIONS = {
     ),
     "eq-head-parameters": Perturbation("heads of the whole width", patch={MODULE: undivided}),
     "eq-head-products": Perturbation("heads of the whole width", patch={MODULE: undivided}),
+    "prp-grouped-cost": Perturbation("groups of one head", patch={MODULE: ungrouped}),
     "prp-padding": Perturbation("the padding mask is dropped", patch={MODULE: unpadded}),
     "thm-prefix": Perturbation("a causal mask one ahead", patch={CAUSAL: one_ahead}),
     "prp-one-key": Perturbation("the asking token counts", patch={MODULE: asking_counts}),

@@ -66,7 +66,7 @@ PERTURBATIONS = {
     ),
     "thm-circles": Perturbation(
         "the pair that should shrink only turns",
-        replace=("0.98 * turn(c)", "turn(c)"),
+        replace=("0.98 * rotation(c)", "rotation(c)"),
     ),
     "eq-sinusoidal": Perturbation(
         "the cosine has the exponent (2i + 1)/d",

@@ -166,4 +166,15 @@ PERTURBATIONS = {
     "eq-rope-temperature": Perturbation(
         "the factor on the cosines alone", patch={"lib.rope.rope_tables": cosine_alone}
     ),
+    "cor-rope-axes": Perturbation(
+        "angles that grow like the square of a coordinate",
+        replace=("angles = at @ frequencies.T", "angles = at**2 @ frequencies.T"),
+    ),
+    "eq-rope-llama3": Perturbation(
+        "the ramp climbs in the logarithm of the turns",
+        replace=(
+            "(beta - turns) / (beta - alpha)",
+            "(beta / turns).log() / math.log(beta / alpha)",
+        ),
+    ),
 }

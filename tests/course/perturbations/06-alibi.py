@@ -161,4 +161,8 @@ PERTURBATIONS = {
     "obs-alibi-past": Perturbation(
         "T5 for ALiBi", replace=('"alibi", "distant_share"', '"t5", "distant_share"')
     ),
+    "prp-fire": Perturbation(
+        "distances in units of the training length, however long the text is",
+        replace=("max(shortest, m)", "shortest"),
+    ),
 }

@@ -78,7 +78,7 @@ PERTURBATIONS = {
         "positions end", patch={"lib.extrapolation.losses_by_block": positions_end}
     ),
     "prp-average": Perturbation(
-        "the average shows the whole rise", replace=("rise * (1 - trained / n)", "rise")
+        "the average shows the whole rise", replace=("excess * (1 - trained / n)", "excess")
     ),
     "prp-reach": Perturbation(
         "the table begins again", patch={"lib.schemes.LearnedPosition": begins_again}

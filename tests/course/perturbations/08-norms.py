@@ -38,7 +38,7 @@ def residual_from_the_norm(block: type) -> type:
 
 
 def norm_inside_the_sum(block: type) -> type:
-    """Let post-norm normalize what the sublayer gives, and not the sum."""
+    """Let post-norm normalize the output of the sublayer, and not the sum."""
 
     class Wrong(block):
         def _residual(self, x, sublayer, norm):
@@ -60,7 +60,7 @@ def threefold(attention: type) -> type:
 
 
 def without_final_norm(model: type) -> type:
-    """Leave out the norm behind a pre-norm stack."""
+    """Leave out the norm after a pre-norm stack."""
 
     class Wrong(model):
         def __init__(self, *arguments, **options) -> None:
@@ -90,15 +90,15 @@ PERTURBATIONS = {
         replace=("expected = torch.eye(d) + j", "expected = torch.ones(d, d) + j"),
     ),
     "prp-residual-cancel": Perturbation(
-        "the +1 is said to guarantee the whole gradient",
-        replace=("low, high = 1 - kappa, 1 + kappa", "low, high = 1.0, 1 + kappa"),
+        "the +1 is taken to guarantee the whole gradient",
+        replace=("low, high = 1 - stretch, 1 + stretch", "low, high = 1.0, 1 + stretch"),
     ),
     "eq-residual-paths": Perturbation(
-        "the first layer stands on the left", replace=("path = j @ path", "path = path @ j")
+        "the first layer is on the left", replace=("path = j @ path", "path = path @ j")
     ),
     "eq-layer-norm": Perturbation("unbiased variance", patch={"lib.norms.layer_norm": unbiased}),
     "prp-layer-norm-invariant": Perturbation(
-        "a negative scale is said not to count",
+        "a negative scale is taken to change nothing",
         replace=("math.copysign(1, a) * normalize(x)", "normalize(x)"),
     ),
     "thm-layer-norm-jacobian": Perturbation(
@@ -120,27 +120,28 @@ PERTURBATIONS = {
         replace=("return normalize(x)", "return normalize(x.flatten(1)).view_as(x)"),
     ),
     "eq-batch-padding": Perturbation(
-        "the real tokens' variance is taken for all", replace=("s * v + s * (1 - s) * mu**2", "v")
+        "the real tokens' variance is taken for all",
+        replace=("tau * v + tau * (1 - tau) * mu**2", "v"),
     ),
     "eq-pre-norm": Perturbation(
         "the residual takes the normalized x", patch={"lib.block.Block": residual_from_the_norm}
     ),
     "eq-post-norm": Perturbation(
-        "the norm stands inside the sum", patch={"lib.block.Block": norm_inside_the_sum}
+        "the norm is inside the sum", patch={"lib.block.Block": norm_inside_the_sum}
     ),
     "prp-two-jacobians": Perturbation(
         "the sublayer's Jacobian is taken at x, in pre-norm as well",
         replace=("jacobian(f, normalize(x)) @", "jacobian(f, x) @"),
     ),
     "thm-ffn-share": Perturbation(
-        "ReLU is said to keep everything",
+        "ReLU is taken to keep everything",
         replace=("c = 2 * r / (1 + r) ** 2", "c = 4 * r / (1 + r) ** 2"),
     ),
     "thm-growth": Perturbation(
         "attention adds three times as much", patch={"lib.block.MultiHeadAttention": threefold}
     ),
     "prp-last-norm": Perturbation(
-        "the gradient is said to be divided by the variance",
+        "the gradient is taken to be divided by the variance",
         replace=("above.norm() / sigma", "above.norm() / sigma**2"),
     ),
     "eq-gradient-pre": Perturbation(
@@ -158,5 +159,9 @@ PERTURBATIONS = {
             "torch.optim.Adam([weight], lr=rate, betas=(0.9, 0.98))",
             "torch.optim.SGD([weight], lr=rate)",
         ),
+    ),
+    "cor-residual-scale": Perturbation(
+        "the root is forgotten",
+        replace=("(2 * n_layers) ** -0.5", "(2 * n_layers) ** -1.0"),
     ),
 }

@@ -19,15 +19,15 @@ def unscaled(encoder: type) -> type:
     return Unscaled
 
 
-def unbent(feed_forward: type) -> type:
-    """Leave out the bend between the two maps."""
+def linear(feed_forward: type) -> type:
+    """Leave out the nonlinearity between the two maps."""
 
-    class Unbent(feed_forward):
+    class Linear(feed_forward):
         def __init__(self, *sizes, **options):
             super().__init__(*sizes, **options)
             self.activation = torch.nn.Identity()
 
-    return Unbent
+    return Linear
 
 
 def from_normalized(block: type) -> type:
@@ -43,7 +43,7 @@ def from_normalized(block: type) -> type:
 
 
 def crosses_last(block: type) -> type:
-    """Put the cross-attention behind the feed-forward part, in the decoder's layers."""
+    """Put the cross-attention after the feed-forward layer, in the decoder's layers."""
 
     class CrossesLast(block):
         def _residual(self, x, sublayer, norm):
@@ -71,14 +71,14 @@ def pooled(encoder: type) -> type:
     return Pooled
 
 
-def deaf_to_masks(encoder: type) -> type:
-    """Let the source's real tokens see its padding."""
+def ignores_padding_mask(encoder: type) -> type:
+    """Let the source's real tokens attend to its padding."""
 
-    class Deaf(encoder):
+    class Unmasked(encoder):
         def forward(self, tokens, *, mask=None, **options):
             return super().forward(tokens, **options)
 
-    return Deaf
+    return Unmasked
 
 
 def scaled_down(model: type) -> type:
@@ -105,7 +105,7 @@ def counted_from_the_end(count: Callable) -> Callable:
 
 
 def unshifted(_: Callable) -> Callable:
-    """Let the decoder read what it has to say."""
+    """Let the decoder read what it has to predict."""
     return lambda tokens: (tokens[:, 1:], tokens[:, 1:])
 
 
@@ -143,7 +143,7 @@ PERTURBATIONS = {
     "eq-machine-embedding": Perturbation(
         "no factor on the embedding", patch={"lib.transformer.Encoder": unscaled}
     ),
-    "eq-ffn": Perturbation("no bend", patch={"lib.block.FeedForward": unbent}),
+    "eq-ffn": Perturbation("no nonlinearity", patch={"lib.block.FeedForward": linear}),
     "eq-encoder-layer": Perturbation(
         "the residual is taken from the norm", patch={"lib.block.Block": from_normalized}
     ),
@@ -178,7 +178,7 @@ PERTURBATIONS = {
         replace=("math.log(math.e + n_tokens - 1) - 1", "0.0 * n_tokens"),
     ),
     "prp-padded": Perturbation(
-        "the encoder hears padding", patch={"lib.transformer.Encoder": deaf_to_masks}
+        "the encoder attends to padding", patch={"lib.transformer.Encoder": ignores_padding_mask}
     ),
     "prp-greedy": Perturbation("second best", patch={"lib.generation.pick_token": second_best}),
     "prp-steps": Perturbation(

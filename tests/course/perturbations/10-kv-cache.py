@@ -206,8 +206,8 @@ PERTURBATIONS = {
         "the values are forgotten", patch={"lib.kv_cache.kv_cache_bytes": values_forgotten}
     ),
     "prp-intensity": Perturbation(
-        "each query head has keys and values of its own",
-        replace=("n_kv = d // d_k // group\n", "n_kv = d // d_k\n    group = 1\n"),
+        "texts share keys and values as they share the weights",
+        replace=("2 * texts * L * d * t / group", "2 * L * d * t / group"),
     ),
     "prp-roofline": Perturbation(
         "the two times are added",
@@ -217,7 +217,7 @@ PERTURBATIONS = {
         ),
     ),
     "thm-payoff": Perturbation(
-        "the ridge itself is taken for the length",
-        replace=("first = b * (peak / bandwidth) / 2", "first = 2 * (peak / bandwidth) / 2"),
+        "each text reads the weights for itself",
+        replace=("moved = b * (n_weights + 2", "moved = b * (texts * n_weights + 2"),
     ),
 }

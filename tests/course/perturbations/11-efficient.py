@@ -28,7 +28,7 @@ def twice_as_wide(make: type) -> Callable:
 
 
 def straight(feed_forward: type) -> type:
-    """Leave out the bend."""
+    """Leave out the activation function."""
 
     class Wrong(feed_forward):
         def forward(self, x):
@@ -216,7 +216,9 @@ PERTURBATIONS = {
         "the keys are taken for orthogonal",
         replace=("math.exp(-beta * (1 - t))", "math.exp(-beta)"),
     ),
-    "eq-feed-forward-memory": Perturbation("no bend", patch={"lib.block.FeedForward": straight}),
+    "eq-feed-forward-memory": Perturbation(
+        "no activation function", patch={"lib.block.FeedForward": straight}
+    ),
     "prp-learned-keys": Perturbation(
         "the values come from the text",
         replace=("layer(x, stored_k, stored_v)", "layer(x, x @ w_k, x)"),
@@ -224,5 +226,13 @@ PERTURBATIONS = {
     "eq-persistent": Perturbation(
         "the sums of the two parts are left out",
         replace=("torch.sigmoid(lead)[:, None]", "torch.sigmoid(0 * lead)[:, None]"),
+    ),
+    "prp-gated-state": Perturbation(
+        "a pair is discounted by its own gate in place of the query's",
+        replace=("gate[i + 1 : m + 1]", "gate[i:m]"),
+    ),
+    "prp-delta-rule": Perturbation(
+        "the value is added, whatever is stored",
+        replace=("torch.outer(key, value - key @ written)", "torch.outer(key, value)"),
     ),
 }

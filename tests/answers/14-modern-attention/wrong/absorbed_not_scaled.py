@@ -1,0 +1,13 @@
+"""Leaves the scale to the query, which nobody scaled.
+
+Loses: absorbed, absorbed-precision
+"""
+
+import torch
+
+
+# %% absorbed-answer
+def absorbed_attention(query, w_uk, w_uv, attend):
+    d_lat, d_k = w_uk.shape[1:]
+    sent = torch.cat((query[..., :d_k] @ w_uk.mT, query[..., d_k:]), dim=-1)
+    return attend(sent, 1.0) @ w_uv

@@ -1,0 +1,15 @@
+"""Reshapes w_uk where it has to be transposed.
+
+Loses: absorbed, absorbed-precision
+"""
+
+import math
+
+import torch
+
+
+# %% absorbed-answer
+def absorbed_attention(query, w_uk, w_uv, attend):
+    d_lat, d_k = w_uk.shape[1:]
+    sent = torch.cat((query[..., :d_k] @ w_uk.reshape(-1, d_k, d_lat), query[..., d_k:]), dim=-1)
+    return attend(sent, 1 / math.sqrt(query.shape[-1])) @ w_uv

@@ -1,0 +1,20 @@
+"""Scales the caller's vectors, where they are float64 or float32.
+
+Loses: norm-rope
+"""
+
+import torch
+
+
+# %% norm-answer
+def normalize_and_rotate(x, gain, positions, base, epsilon):
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    wide /= x.shape[-1] ** 0.5
+    rms = torch.sqrt(wide.square().sum(dim=-1, keepdim=True) + epsilon)
+    normed = wide * x.shape[-1] ** 0.5 / rms * gain
+    theta = base ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
+    angles = positions[:, None, :, None] * theta
+    cos, sin = angles.cos().to(wide.dtype), angles.sin().to(wide.dtype)
+    a, b = normed[..., 0::2], normed[..., 1::2]
+    turned = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+    return turned.to(x.dtype)

@@ -1,0 +1,15 @@
+"""Takes the argmax of probabilities in float32, which are equal for logits that nearly are.
+
+Loses: greedy-precision
+"""
+
+import torch
+
+
+# %% greedy-answer
+def verify_greedy(logits, drafts, lengths):
+    chosen = logits.float().softmax(dim=-1).argmax(dim=-1)  # (batch, n + 1)
+    drafted = torch.arange(drafts.shape[1]) < lengths.unsqueeze(-1)  # (batch, n)
+    right = drafted & (chosen[:, :-1] == drafts)
+    accepted = right.long().cumprod(dim=-1).sum(dim=-1)
+    return accepted, chosen.gather(1, accepted.unsqueeze(-1)).squeeze(-1)

@@ -1,0 +1,15 @@
+"""Counts every drafted token that agrees, also after a wrong one.
+
+Loses: greedy
+"""
+
+import torch
+
+
+# %% greedy-answer
+def verify_greedy(logits, drafts, lengths):
+    chosen = logits.argmax(dim=-1)  # (batch, n + 1)
+    drafted = torch.arange(drafts.shape[1]) < lengths.unsqueeze(-1)  # (batch, n)
+    right = drafted & (chosen[:, :-1] == drafts)
+    accepted = right.long().sum(dim=-1)
+    return accepted, chosen.gather(1, accepted.unsqueeze(-1)).squeeze(-1)

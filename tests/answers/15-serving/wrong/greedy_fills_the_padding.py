@@ -1,0 +1,16 @@
+"""Writes a number of no token into the padding of the caller's drafts.
+
+Loses: greedy
+"""
+
+import torch
+
+
+# %% greedy-answer
+def verify_greedy(logits, drafts, lengths):
+    chosen = logits.argmax(dim=-1)  # (batch, n + 1)
+    drafted = torch.arange(drafts.shape[1]) < lengths.unsqueeze(-1)  # (batch, n)
+    drafts[~drafted] = -1
+    right = drafted & (chosen[:, :-1] == drafts)
+    accepted = right.long().cumprod(dim=-1).sum(dim=-1)
+    return accepted, chosen.gather(1, accepted.unsqueeze(-1)).squeeze(-1)

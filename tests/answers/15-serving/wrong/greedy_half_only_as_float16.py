@@ -1,0 +1,17 @@
+"""Compares narrow logits in float16, where bfloat16 has larger numbers.
+
+Loses: greedy-precision
+"""
+
+import torch
+
+
+# %% greedy-answer
+def verify_greedy(logits, drafts, lengths):
+    chosen = (logits.half() if logits.dtype.itemsize == 2 else logits).argmax(
+        dim=-1
+    )  # (batch, n + 1)
+    drafted = torch.arange(drafts.shape[1]) < lengths.unsqueeze(-1)  # (batch, n)
+    right = drafted & (chosen[:, :-1] == drafts)
+    accepted = right.long().cumprod(dim=-1).sum(dim=-1)
+    return accepted, chosen.gather(1, accepted.unsqueeze(-1)).squeeze(-1)

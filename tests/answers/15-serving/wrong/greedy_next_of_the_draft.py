@@ -1,0 +1,17 @@
+"""Where all tokens are right, takes the row of the last drafted token again.
+
+Loses: greedy, greedy-precision
+"""
+
+import torch
+
+
+# %% greedy-answer
+def verify_greedy(logits, drafts, lengths):
+    chosen = logits.argmax(dim=-1)  # (batch, n + 1)
+    drafted = torch.arange(drafts.shape[1]) < lengths.unsqueeze(-1)  # (batch, n)
+    right = drafted & (chosen[:, :-1] == drafts)
+    accepted = right.long().cumprod(dim=-1).sum(dim=-1)
+    return accepted, chosen.gather(
+        1, torch.minimum(accepted, (lengths - 1).clamp_min(0)).unsqueeze(-1)
+    ).squeeze(-1)

@@ -1,0 +1,13 @@
+"""Takes only negative numbers for padding.
+
+Loses: greedy
+"""
+
+
+# %% greedy-answer
+def verify_greedy(logits, drafts, lengths):
+    chosen = logits.argmax(dim=-1)  # (batch, n + 1)
+    drafted = drafts >= 0  # (batch, n)
+    right = drafted & (chosen[:, :-1] == drafts)
+    accepted = right.long().cumprod(dim=-1).sum(dim=-1)
+    return accepted, chosen.gather(1, accepted.unsqueeze(-1)).squeeze(-1)

@@ -1,0 +1,15 @@
+"""The next token comes from the row after the whole draft, accepted or not.
+
+Loses: greedy, greedy-precision
+"""
+
+import torch
+
+
+# %% greedy-answer
+def verify_greedy(logits, drafts, lengths):
+    chosen = logits.argmax(dim=-1)  # (batch, n + 1)
+    drafted = torch.arange(drafts.shape[1]) < lengths.unsqueeze(-1)  # (batch, n)
+    right = drafted & (chosen[:, :-1] == drafts)
+    accepted = right.long().cumprod(dim=-1).sum(dim=-1)
+    return accepted, chosen.gather(1, lengths.unsqueeze(-1)).squeeze(-1)

@@ -1,0 +1,18 @@
+"""Cuts the texts of the caller's list to the length of the prompt.
+
+Loses: prefix
+"""
+
+
+# %% prefix-answer
+def reuse_prefix(held, prompt, block_size):
+    which, reused = None, 0
+    for place, tokens in enumerate(held):
+        held[place] = tokens[: len(prompt)]
+        limit = min(len(tokens), len(prompt) - 1)
+        same = tokens[:limit] == prompt[:limit]
+        common = int(same.long().cumprod(dim=0).sum())
+        blocks = common // block_size
+        if blocks * block_size > reused:
+            which, reused = place, blocks * block_size
+    return which, reused

@@ -1,0 +1,17 @@
+"""Of several texts that save the same, takes the last one.
+
+Loses: prefix
+"""
+
+
+# %% prefix-answer
+def reuse_prefix(held, prompt, block_size):
+    which, reused = None, 0
+    for place, tokens in enumerate(held):
+        limit = min(len(tokens), len(prompt) - 1)
+        same = tokens[:limit] == prompt[:limit]
+        common = int(same.long().cumprod(dim=0).sum())
+        blocks = common // block_size
+        if blocks and blocks * block_size >= reused:
+            which, reused = place, blocks * block_size
+    return which, reused

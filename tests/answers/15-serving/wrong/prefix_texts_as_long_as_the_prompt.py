@@ -1,0 +1,19 @@
+"""Looks only at texts that are at least as long as the prompt.
+
+Loses: prefix
+"""
+
+
+# %% prefix-answer
+def reuse_prefix(held, prompt, block_size):
+    which, reused = None, 0
+    for place, tokens in enumerate(held):
+        if len(tokens) < len(prompt):
+            continue
+        limit = min(len(tokens), len(prompt) - 1)
+        same = tokens[:limit] == prompt[:limit]
+        common = int(same.long().cumprod(dim=0).sum())
+        blocks = common // block_size
+        if blocks * block_size > reused:
+            which, reused = place, blocks * block_size
+    return which, reused

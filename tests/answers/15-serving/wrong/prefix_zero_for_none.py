@@ -1,0 +1,17 @@
+"""Where nothing can be reused it names text 0.
+
+Loses: prefix
+"""
+
+
+# %% prefix-answer
+def reuse_prefix(held, prompt, block_size):
+    which, reused = 0, 0
+    for place, tokens in enumerate(held):
+        limit = min(len(tokens), len(prompt) - 1)
+        same = tokens[:limit] == prompt[:limit]
+        common = int(same.long().cumprod(dim=0).sum())
+        blocks = common // block_size
+        if blocks * block_size > reused:
+            which, reused = place, blocks * block_size
+    return which, reused

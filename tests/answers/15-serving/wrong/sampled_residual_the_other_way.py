@@ -1,0 +1,22 @@
+"""Draws the replacement where the draft is higher.
+
+Loses: sampled, sampled-precision
+"""
+
+import torch
+
+
+# %% sampled-answer
+def verify_sampled(target, proposal, draft, uniforms):
+    p, q = target.double(), proposal.double()
+    accepted = 0
+    for row, token in enumerate(draft.tolist()):
+        if uniforms[row] >= p[row, token] / q[row, token]:
+            break
+        accepted += 1
+    rest = p[accepted]
+    if accepted < len(draft):
+        rest = torch.relu(q[accepted] - rest)
+    sums = rest.cumsum(dim=0)
+    added = torch.searchsorted(sums, uniforms[-1:] * sums[-1], right=True)
+    return torch.cat([draft[:accepted], added])

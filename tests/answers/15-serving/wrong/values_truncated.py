@@ -1,0 +1,15 @@
+"""Cuts the fraction off a value's code and does not round it.
+
+Loses: quantize-values, quantize-precision
+"""
+
+import torch
+
+
+# %% values-answer
+def quantize_values(v, bits):
+    wide = v.float()
+    low = wide.amin(dim=-1, keepdim=True)
+    step = (wide.amax(dim=-1, keepdim=True) - low) / (2**bits - 1)
+    codes = torch.floor((wide - low) / torch.where(step > 0, step, 1.0))
+    return codes.to(torch.uint8), low, step
