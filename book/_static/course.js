@@ -150,13 +150,16 @@ function explainTerms(links) {
     tip.textContent = definitions.get(link);
     link.setAttribute("aria-describedby", tip.id);
     tip.hidden = false;
-    place();
     if (tip.textContent.includes("\\(") && window.MathJax?.typesetPromise) {
+      tip.style.visibility = "hidden"; // the box would change its size and place under the mouse
       await MathJax.typesetPromise([tip]);
-      if (shown === link) place();
+      if (shown !== link) return;
     }
+    tip.style.visibility = "";
+    place();
   };
   const leave = () => {
+    clearTimeout(leaving);
     leaving = setTimeout(hide, 200); // time to move the mouse into the box
   };
   for (const link of links) {
