@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from lib.figures import text as word
 
-__all__ = ["METADATA", "Choice", "Question", "Questions", "run"]
+__all__ = ["METADATA", "Choice", "Question", "Questions", "marked", "run"]
 
 METADATA = "questions"  # where an output holds them as data
 
@@ -134,12 +134,12 @@ class Questions:
     def _item(self, i: int, question: Question) -> str:
         choices = "".join(
             f'<label><input type="radio" name="{self.name}-{i}" autocomplete="off" '
-            f'data-why="{escape(_verdict(choice))}"><span>{_marked(choice.text)}</span></label>'
+            f'data-why="{escape(_verdict(choice))}"><span>{marked(choice.text)}</span></label>'
             for choice in question.choices
         )
         code = f"<pre>{escape(question.code)}</pre>" if question.code else ""
         return (
-            f"<li><fieldset><legend>{_marked(question.prompt)}</legend>{code}{choices}"
+            f"<li><fieldset><legend>{marked(question.prompt)}</legend>{code}{choices}"
             "<output></output></fieldset></li>"
         )
 
@@ -167,11 +167,15 @@ def _verdict(choice: Choice) -> str:
 
 def _answer(question: Question) -> str:
     (right,) = (choice for choice in question.choices if choice.holds)
-    return f"<strong>{_marked(right.text)}</strong> {_marked(right.why)}"
+    return f"<strong>{marked(right.text)}</strong> {marked(right.why)}"
 
 
-def _marked(text: str) -> str:
-    """As HTML, with what is between backticks as code."""
+def marked(text: str) -> str:
+    """A text as HTML, with what is between backticks as code.
+
+    >>> marked("`q @ k.T` < 1")
+    '<code>q @ k.T</code> &lt; 1'
+    """
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 

@@ -9,7 +9,6 @@ Names of chapters (``05-rope``) limit both to these.
 """
 
 import argparse
-import re
 import sys
 import xml.etree.ElementTree as ET
 from html import escape
@@ -18,10 +17,11 @@ from pathlib import Path
 import nbformat
 from jupyter_cache import get_cache
 
+from lib.questions import METADATA, marked
+
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "_build" / ".jupyter_cache"
 FOLDER = ROOT / "_build" / "questions"
-METADATA = "questions"  # as in lib.questions
 COURSE = "Attention, Position, Cache"
 EXAM = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{course}: questions</title><style>
@@ -55,11 +55,6 @@ def collect(folder: Path, cache: Path) -> dict[str, list[dict]]:
         if found:
             questions[path.stem] = found
     return questions
-
-
-def marked(text: str) -> str:
-    """As HTML, with what is between backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 
 def prompt(question: dict) -> str:

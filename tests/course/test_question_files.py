@@ -76,10 +76,6 @@ def test_questions_are_read_from_the_executed_chapter(tmp_path):
     assert tool.collect(tmp_path / "book", tmp_path / "cache") == {"01-one": asked(*CHOICES).data}
 
 
-def test_the_tool_looks_where_the_output_holds_them():
-    assert tool.METADATA == METADATA
-
-
 # --- the questions of the chapters
 
 ASKING = [chapter for chapter in chapters() if chapter.slug[0].isdigit()]

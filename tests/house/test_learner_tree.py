@@ -21,18 +21,8 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 # The Makefile's targets that are not for learners.
 OURS = {
     *("test", "test-long", "lint", "library", "course", "nbval", "answers", "grading", "browser"),
-    *(
-        "exercises",
-        "learner-tree",
-        "grade",
-        "bench",
-        "mutants",
-        "questions",
-        "results",
-        "lock",
-        "links",
-        "hub",
-    ),
+    *("exercises", "learner-tree", "grade", "questions", "hub"),
+    *("bench", "mutants", "results", "lock", "links"),
 }
 SLUG = "02-multi-head"
 
