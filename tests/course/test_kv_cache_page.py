@@ -54,7 +54,7 @@ def test_without_a_record_the_page_says_so_and_draws_this_machine(page, capsys):
     drawn = page()
     printed = capsys.readouterr().out
     assert "no recorded GPU run in the repository" in printed
-    assert printed.count("the ratio stays above 1.2 from: t = 16") == 1
+    assert printed.count("first quartile above 1.2 from: t = 16") == 1
     assert {name: len(figure.axes) for name, figure in drawn.items()} == {
         "fig-kv-times": 1,
         "fig-kv-ratio": 1,
@@ -75,8 +75,8 @@ def test_a_record_is_named_and_drawn_beside_this_machine(page, capsys):
     assert "peak 600,000 Gop/s, bandwidth 2,000 GB/s,\nridge 300.0 op/byte" in printed
     assert "t = 180\n" in printed
     assert "t = 120\n" in printed
-    assert printed.count("the ratio stays above 1.2 from: t = 16") == 2
-    assert printed.count("the ratio stays above 1.2 from: none") == 1
+    assert printed.count("first quartile above 1.2 from: t = 16") == 2
+    assert printed.count("first quartile above 1.2 from: none") == 1
     assert len(drawn["fig-kv-times"].axes) == len(drawn["fig-kv-roofline"].axes) == 2
     for name in ("fig-kv-times", "fig-kv-roofline"):
         assert "This machine, float32 | Made-up 9000, bfloat16" in words(drawn[name])
