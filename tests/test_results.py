@@ -253,6 +253,15 @@ def test_a_file_of_weights_must_be_the_recorded_one(with_weights, folder):
         results.load_weights("toy", seed=0)
 
 
+def test_what_is_rounded_may_differ_more():
+    old = {"loss": {"4 bits": 2.0, "full": 2.0}}
+    new = {"loss": {"4 bits": 2.04, "full": 2.04}}
+    (found,) = record.differences(old, new, rounded=["4 bits"])
+    assert "full" in found
+    assert len(list(record.differences(old, new))) == 2
+    assert list(record.differences(old, {"loss": {"4 bits": 2.1, "full": 2.0}}, rounded=["4 bits"]))
+
+
 def test_differences_name_the_place_and_both_values():
     old = {"a": [1.0, 2.0, float("nan")], "b": "x"}
     assert list(record.differences(old, {"a": [1.0005, 2.0, float("nan")], "b": "x"})) == []
