@@ -91,7 +91,7 @@ links: .env-book  ## ask the book's external links whether they still answer (wa
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
 	@for name in memory operators decoding growth kv_cache; do $(RUN) benchmarks.$$name && echo || exit 1; done
 
-mutants: .env-all  ## try every mutant of the solutions; the kill rates go into the instructors' page (about 15 minutes)
+mutants: .env-all  ## try every mutant of the solutions; the kill rates go into book/instructors/tests.md (about 15 minutes)
 	@PYTHONPATH=tests/answers $(RUN) mutants $(ASSIGNMENTS)
 
 results: .env-all  ## train the grids that chapters 07 to 09 and 15 draw from, where code or settings changed (FORCE=1: all)
