@@ -1,4 +1,4 @@
-"""The directive ``course-plan``: a table of weeks, with the minutes that chapters and exercises say.
+"""The directive ``course-plan``: weeks with the minutes that chapters and exercises say.
 
 Its content is YAML, one entry for each week::
 
