@@ -13,7 +13,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book take-away zip pdf epub start lab check chat questions test test-long lint library course nbval answers grading browser \
-        links exercises learner-tree grade hub bench mutants results lock clean
+        links exercises learner-tree grade discussion gradescope hub bench mutants results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -62,6 +62,9 @@ grade: .ask-grade .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=
 questions: .env-book  ## the chapters' questions for Moodle and as an exam to print, in _build/questions (CHAPTERS="05-rope": only these)
 	@$(RUN) tools.book
 	@$(RUN) tools.questions $(CHAPTERS)
+
+discussion: .env-grade  ## questions that make the class's mistakes visible, in _build/discussion (EXERCISES="05-rope": only these)
+	@$(RUN) tools.discussion $(EXERCISES)
 
 hub: .ask-hub .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
 	@$(RUN) tools.hub --port $(PORT)

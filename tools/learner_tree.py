@@ -43,7 +43,9 @@ INSTRUCTORS = tuple(
     for name in (
         "answers.py",
         "check.py",
+        "discussion.py",
         "exercises.py",
+        "gradescope.py",
         "jupyter/instructor/*",
         "kill_matrix.py",
         "leaks.py",

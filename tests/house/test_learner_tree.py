@@ -25,6 +25,8 @@ OURS = {
         "exercises",
         "learner-tree",
         "grade",
+        "discussion",
+        "gradescope",
         "bench",
         "mutants",
         "questions",
