@@ -66,6 +66,9 @@ questions: .env-book  ## the chapters' questions for Moodle and as an exam to pr
 discussion: .env-grade  ## questions that make the class's mistakes visible, in _build/discussion (EXERCISES="05-rope": only these)
 	@$(RUN) tools.discussion $(EXERCISES)
 
+gradescope: .env-grade  ## an autograder for Gradescope, in _build/gradescope (ASSIGNMENT=01-attention); it holds hidden tests
+	@$(RUN) tools.gradescope "$(ASSIGNMENT)"
+
 hub: .ask-hub .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
 	@$(RUN) tools.hub --port $(PORT)
 
