@@ -125,6 +125,7 @@ def test_links_of_the_start_page_are_relative_and_lead_to_pages():
         *("book/for-instructors.md", "docs/hub.md", "README.md"),
         *("book/instructors/grading.md", "book/instructors/tests.md"),
         *("book/instructors/discussion.md", "book/how-it-is-graded.md"),
+        "book/instructors/gradescope-and-github.md",
     ],
 )
 def test_a_page_for_people_names_real_commands_exercises_and_files(page):
