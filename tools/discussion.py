@@ -110,7 +110,7 @@ def page(wanted: list[str]) -> str:
             parts.append(
                 f"<section><p><strong>{number}.</strong> {printed(question.ask)}</p>"
                 f"<details><summary>What comes out</summary><p>{printed(question.answer)}</p>"
-                f"<p>The mistakes behind it, with the cells (and points) that they cost:</p>"
+                f"<p>The mistakes that it shows, with the cells (and points) that they cost:</p>"
                 f"<ul>{''.join(items)}</ul></details></section>"
             )
     return PAGE.format(course=COURSE, body="\n".join(parts))
