@@ -13,7 +13,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book take-away zip pdf epub start lab check chat questions test test-long lint library course nbval answers grading browser \
-        links exercises learner-tree grade hub bench mutants results lock clean
+        links exercises learner-tree grade discussion gradescope hub bench mutants results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -63,6 +63,12 @@ questions: .env-book  ## the chapters' questions for Moodle and as an exam to pr
 	@$(RUN) tools.book
 	@$(RUN) tools.questions $(CHAPTERS)
 
+discussion: .env-grade  ## questions that make the class's mistakes visible, in _build/discussion (EXERCISES="05-rope": only these)
+	@$(RUN) tools.discussion $(EXERCISES)
+
+gradescope: .env-grade  ## an autograder for Gradescope, in _build/gradescope (ASSIGNMENT=01-attention); it holds hidden tests
+	@$(RUN) tools.gradescope "$(ASSIGNMENT)"
+
 hub: .ask-hub .env-hub  ## try a JupyterHub on this machine: an instructor, two learners (PORT=8000; docs/hub.md)
 	@$(RUN) tools.hub --port $(PORT)
 
@@ -91,7 +97,7 @@ links: .env-book  ## ask the book's external links whether they still answer (wa
 bench: .env-all  ## measure speed and memory beside other implementations (6 minutes or less)
 	@for name in memory operators decoding growth kv_cache; do $(RUN) benchmarks.$$name && echo || exit 1; done
 
-mutants: .env-all  ## try every mutant of the solutions; the kill rates go into the instructors' page (about 15 minutes)
+mutants: .env-all  ## try every mutant of the solutions; the kill rates go into book/instructors/tests.md (about 15 minutes)
 	@PYTHONPATH=tests/answers $(RUN) mutants $(ASSIGNMENTS)
 
 results: .env-all  ## train the grids that chapters 07 to 09 and 15 draw from, where code or settings changed (FORCE=1: all)

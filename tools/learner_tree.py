@@ -17,6 +17,7 @@ from tools import leaks
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "_build" / "learner"
+WORKFLOW = ".github/workflows/check.yml"  # `make check` after each push, in a learner's repository
 FILES = (
     "_config.yml",
     "_toc.yml",
@@ -43,7 +44,9 @@ INSTRUCTORS = tuple(
     for name in (
         "answers.py",
         "check.py",
+        "discussion.py",
         "exercises.py",
+        "gradescope.py",
         "jupyter/instructor/*",
         "kill_matrix.py",
         "leaks.py",
@@ -65,7 +68,7 @@ TARGETS = frozenset(
 def learner_files() -> list[str]:
     """The tracked files that learners get, relative to the repository.
 
-    Besides them the folder has a README and a Makefile of its own.
+    Besides them the folder has a README, a Makefile and a workflow of its own.
     """
     command = ["git", "ls-files", "-z"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -122,6 +125,9 @@ def build(target: Path) -> list[leaks.Leak]:
         else:
             shutil.copy(ROOT / name, path)
     shutil.copy(ROOT / "tools" / "learner" / "README.md", target)
+    workflow = target / WORKFLOW
+    workflow.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "tools" / "learner" / "check.yml", workflow)
     (target / "Makefile").write_text(makefile((ROOT / "Makefile").read_text(encoding="utf-8")))
     return leaks.search(target)
 

@@ -51,10 +51,11 @@ class ForkServer:
     Args:
         module: what it imports, and whose functions it can be asked to call; its function
             `prepare` is called once, before any fork. Empty for one that runs notebooks.
+        program: the module that is started, this one or :mod:`grading.runner.apart`.
     """
 
-    def __init__(self, module: str = ""):
-        self.module = module
+    def __init__(self, module: str = "", program: str = "grading.runner.forkserver"):
+        self.module, self.program = module, program
         self.path = ""
         self._lock = threading.Lock()
         self._process: subprocess.Popen | None = None
@@ -72,7 +73,7 @@ class ForkServer:
             self._folder = tempfile.TemporaryDirectory(prefix="n-")
             self.path = f"{self._folder.name}/s"
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "grading.runner.forkserver", self.path, self.module],
+                [sys.executable, "-P", "-m", self.program, self.path, self.module],
                 stdin=subprocess.PIPE,  # its end tells the process that we are gone
                 stdout=subprocess.PIPE,
                 env=self._environment(),

@@ -28,7 +28,7 @@ from tools import answers, exercises
 from tools.answers import Answer
 
 RECORD = answers.BANKS / "mutants.json"
-PAGE = answers.ROOT / "book" / "for-instructors.md"
+PAGE = answers.ROOT / "book" / "instructors" / "tests.md"
 MARK = "<!-- mutants: written by `make mutants` -->"
 END = "<!-- mutants -->"
 
@@ -164,7 +164,7 @@ def hash_of(names: Iterable[str]) -> str:
 
 
 def quote(record: dict[str, dict], page: str) -> str:
-    """The instructors' page with the record's table between its marks."""
+    """The page about tests, with the record's table between its marks."""
     rows = [["change", *(slug[:2] for slug in record)], ["---", *("--:" for _ in record)]]
     counted = [entry["counts"] for entry in record.values()]
     for kind in sorted(set().union(*counted)):

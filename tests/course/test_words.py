@@ -34,6 +34,7 @@ EXCEPTIONS = {
 }
 FILES = [
     *sorted(path for path in start.BOOK.iterdir() if path.suffix in {".ipynb", ".md"}),
+    *sorted((start.BOOK / "instructors").glob("*.md")),
     *sorted(ROOT.glob("solutions/*/*.ipynb")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
 ]

@@ -1,4 +1,4 @@
-"""The page "For instructors": its commands, run in their order in a fresh clone."""
+"""The pages for instructors: their commands, run in a fresh clone, the main page's first."""
 
 import csv
 import os
@@ -9,10 +9,33 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from course_folder import ROOT
 
-PAGE = (ROOT / "book" / "for-instructors.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+MAIN = "book/for-instructors"
+
+
+def pages() -> dict[str, str]:
+    """The main page and those below it in the table of contents, in its order: their texts."""
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    entries = [entry for part in toc["parts"] for entry in part["chapters"]]
+    (sections,) = (entry["sections"] for entry in entries if entry["file"] == MAIN)
+    names = [MAIN, *(page["file"] for page in sections)]
+    return {name: (ROOT / f"{name}.md").read_text(encoding="utf-8") for name in names}
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """The blocks of code marked so, each with its page, in the order in which they are run."""
+    fence = rf"^```{language}\n(.*?)^```$"
+    return [
+        (name, block)
+        for name, text in pages().items()
+        for block in re.findall(fence, text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+PAGE = "\n".join(pages().values())
+BLOCKS = blocks("bash")
 ASSIGNMENT = "01-attention"
 WRITTEN = [
     "downloads",
@@ -42,9 +65,9 @@ def clone(target: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory):
-    """The course folder after every command of the page, and what they printed, block by block."""
+    """The course folder after every command of the pages, and what they printed, block by block."""
     folder, home = clone(tmp_path_factory.mktemp("course")), tmp_path_factory.mktemp("home")
-    parts = [f"echo '=== block {number}'\n{block}" for number, block in enumerate(BLOCKS)]
+    parts = [f"echo '=== block {name}'\n{block}" for name, block in BLOCKS]
     done = subprocess.run(
         ["bash", "-e"],
         input="\n".join(parts),
@@ -59,12 +82,19 @@ def followed(tmp_path_factory):
     return folder, done.stdout
 
 
-def test_the_python_on_the_page_runs():
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 1
+def test_the_main_page_comes_first_and_every_page_of_the_folder_is_read():
+    names = [path.stem for path in (ROOT / "book" / "instructors").glob("*.md")]
+    first, *others = pages()
+    assert first == MAIN
+    assert sorted(others) == sorted(f"book/instructors/{name}" for name in names)
+    assert BLOCKS[0][0] == MAIN
+
+
+def test_the_rule_for_late_submissions_runs():
+    (rule,) = (block for _, block in blocks("python") if "late_submission_penalty" in block)
     config = type("Config", (), {})()
     config.AssignLatePenalties = type("Section", (), {})()
-    exec(blocks[0], {"c": config})
+    exec(rule, {"c": config})
     plugin = config.AssignLatePenalties.plugin_class()
     assert plugin.late_submission_penalty("ada", 20.0, 1) == pytest.approx(2.0)
     assert plugin.late_submission_penalty("ada", 20.0, 86_401) == pytest.approx(4.0)
@@ -114,10 +144,10 @@ def test_every_command_works(followed):
 @pytest.mark.long
 def test_what_one_way_graded_the_others_leave_alone(followed):
     _, output = followed
-    blocks = output.split("=== block ")
+    _, *texts = output.split("=== block ")
     (autograde,) = (
         text
-        for text, block in zip(blocks[1:], BLOCKS, strict=True)
+        for text, (_, block) in zip(texts, BLOCKS, strict=True)
         if block.startswith("nbgrader autograde")
     )
     assert autograde.count("unchanged") == 3

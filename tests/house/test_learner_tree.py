@@ -21,8 +21,8 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 # The Makefile's targets that are not for learners.
 OURS = {
     *("test", "test-long", "lint", "library", "course", "nbval", "answers", "grading", "browser"),
-    *("exercises", "learner-tree", "grade", "questions", "hub"),
-    *("bench", "mutants", "results", "lock", "links"),
+    *("exercises", "learner-tree", "collect", "grade", "report", "return", "forget", "gradescope"),
+    *("questions", "discussion", "hub", "bench", "mutants", "results", "lock", "links"),
 }
 SLUG = "02-multi-head"
 
@@ -41,7 +41,7 @@ def test_nothing_was_found_in_it(tree):
 def test_it_holds_what_learners_need_and_nothing_of_the_instructors(tree):
     target, _ = tree
     names = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
-    assert names == {*learner_tree.learner_files(), "README.md", "Makefile"}
+    assert names == {*learner_tree.learner_files(), "README.md", "Makefile", learner_tree.WORKFLOW}
     tops = {name.split("/")[0] for name in names}
     assert not tops & {"solutions", "tests", "nbgrader_config.py", ".git", "progress"}
     assert {name for name in names if name.startswith("grading/")} == {"grading/notebook.py"}
@@ -108,7 +108,12 @@ def test_continued_lines_and_several_targets_are_understood():
 
 
 def test_work_in_exercises_is_not_given_out(tmp_path, monkeypatch):
-    for name in ("exercises/a.ipynb", "Makefile", "tools/learner/README.md"):
+    for name in (
+        "exercises/a.ipynb",
+        "Makefile",
+        "tools/learner/README.md",
+        "tools/learner/check.yml",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}")
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
