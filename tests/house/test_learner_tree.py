@@ -24,7 +24,9 @@ OURS = {
     *(
         "exercises",
         "learner-tree",
+        "collect",
         "grade",
+        "return",
         "bench",
         "mutants",
         "questions",
