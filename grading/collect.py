@@ -460,24 +460,47 @@ def plan(
 
 
 def _by_roster(found: list[Found], result: Plan) -> list[tuple[Person, list[Found]]]:
-    files: dict[str, list[Found]] = defaultdict(list)
-    known_people = {person.learner: person for person in result.people}
+    """Whose files these are, by the roster."""
+    owned: dict[Owner, list[Found]] = defaultdict(list)
     for one in found:
         if one.owner is None:
             result.unmatched.append(f"{_path(one)}: the name does not say whose it is")
-            continue
-        person, reason = roster.find(one.owner, result.people)
-        if person is None:
-            result.unmatched.append(f"{_path(one)}: {reason}")
         else:
-            files[person.learner].append(one)
-    return [(known_people[name], files[name]) for name in sorted(files)]
+            owned[one.owner].append(one)
+    files: dict[str, list[tuple[Owner, list[Found]]]] = defaultdict(list)
+    for owner, mine in owned.items():
+        person, reason = roster.find(owner, result.people)
+        if person is None:
+            result.unmatched += [f"{_path(one)}: {reason}" for one in mine]
+        else:
+            files[person.learner].append((owner, mine))
+    people = {person.learner: person for person in result.people}
+    return [
+        (people[learner], mine)
+        for learner in sorted(files)
+        if (mine := _one(people[learner], files[learner], result))
+    ]
+
+
+def _one(person: Person, theirs: list[tuple[Owner, list[Found]]], result: Plan) -> list[Found]:
+    """A learner's files; of several owners whom the system tells apart, only the sure one's."""
+    if len({owner.id for owner, _ in theirs}) > 1:
+        ids = {*person.ids, person.participant} - {""}
+        sure = [entry for entry in theirs if entry[0].id in ids]
+        keep = sure if len({owner.id for owner, _ in sure}) == 1 else []
+        for owner, mine in theirs:
+            if (owner, mine) not in keep:
+                reason = f"the system has several of this name, and {person.learner} is one"
+                result.unmatched += [f"{_path(one)}: {reason}" for one in mine]
+        theirs = keep
+    return [one for _, mine in theirs for one in mine]
 
 
 def _by_archive(
     found: list[Found], result: Plan, students: list[Person]
 ) -> list[tuple[Person, list[Found]]]:
-    files: dict[Owner, list[Found]] = defaultdict(list)
+    """Whose files these are, by the download itself and by whom the gradebook knows."""
+    owned: dict[Owner, list[Found]] = defaultdict(list)
     for one in found:
         if one.owner is None:
             result.unmatched.append(f"{_path(one)}: the name does not say whose it is")
@@ -488,19 +511,38 @@ def _by_archive(
                 f"{_path(one)}: no folder can have this name (letters, digits, and . @ - _ inside)"
             )
         else:
-            files[one.owner].append(one)
-    people = []
-    for owner in files:
-        if owner.kind == "plain":
-            people.append(Person(login=owner.name))
-        elif owner.kind == "canvas":  # last and first name in one word
-            people.append(Person(last=owner.name, lms_id=owner.id))
+            owned[one.owner].append(one)
+    files: dict[str, list[tuple[Owner, list[Found]]]] = defaultdict(list)
+    new: list[Owner] = []
+    for owner, mine in owned.items():
+        person, _ = roster.find(owner, students)
+        if person is None:
+            new.append(owner)
         else:
-            first, last = roster.split(owner.name)
-            number = {"lms_id" if owner.kind == "gradescope" else "participant": owner.id}
-            people.append(Person(first=first, last=last, email=owner.email, **number))
-    people = roster.named(people, students)
-    return list(zip(people, files.values(), strict=True))
+            files[person.learner].append((owner, mine))
+    people = {person.learner: person for person in students}
+    known_ones = [
+        (people[learner], mine)
+        for learner in sorted(files)
+        if (mine := _one(people[learner], files[learner], result))
+    ]
+    return [
+        *known_ones,
+        *zip(
+            roster.named(map(_person, new), students), [owned[owner] for owner in new], strict=True
+        ),
+    ]
+
+
+def _person(owner: Owner) -> Person:
+    """A learner of whom only the download is known."""
+    if owner.kind == "plain":
+        return Person(login=owner.name)
+    if owner.kind == "canvas":  # last and first name in one word
+        return Person(last=owner.name, lms_id=owner.id)
+    first, last = roster.split(owner.name)
+    number = {"lms_id" if owner.kind == "gradescope" else "participant": owner.id}
+    return Person(first=first, last=last, email=owner.email, **number)
 
 
 def _choose(
@@ -675,6 +717,7 @@ def _students(course: Course) -> list[Person]:
                 last=student.last_name or "",
                 email=student.email or "",
                 lms_id=student.lms_user_id or "",
+                ids=frozenset(filter(None, (student.lms_user_id,))),
                 learner=student.id,
             )
             for student in gradebook.students

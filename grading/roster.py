@@ -133,6 +133,7 @@ class Person:
         submitted: when the system says that they handed in (UTC).
         row: the index of their row in the table.
         learner: the name of their folders here, and nbgrader's id.
+        ids: all numbers and logins that a system may call them by.
     """
 
     first: str = ""
