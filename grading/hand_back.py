@@ -28,6 +28,8 @@ import stat
 import sys
 import tempfile
 import zipfile
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +47,21 @@ MAX_PAGE = 200 * 2**20  # bytes of a feedback page
 ID = re.compile(r" \(\d+\)$")  # what Canvas adds to the name of an assignment
 # A spreadsheet would take such a cell for a formula; a number or Moodle's lone "-" is none.
 FORMULA = re.compile(r"\s*[=+@\uff1d\uff0b\uff20\uff0d\t\r]|\s*-(?=.*[^\d.,% -])")
+
+
+def _named(one: Person, row: Person) -> bool:
+    """Whether both have one name, and no addresses that say otherwise."""
+    other = one.email and row.email and one.email.casefold() != row.email.casefold()
+    return bool(row.full) and key(one.full) == key(row.full) and not other
+
+
+# What makes a learner of the gradebook and a row of a template the same, in this order.
+SAME: tuple[Callable[[Person, Person], bool], ...] = (
+    lambda one, row: bool(row.email) and one.email.casefold() == row.email.casefold(),
+    lambda one, row: bool(row.login) and one.learner == row.login,
+    lambda one, row: bool(row.lms_id) and one.lms_id == row.lms_id and _named(one, row),
+    _named,
+)
 
 
 @dataclass
@@ -162,30 +179,22 @@ def _rows(course: Course, assignment: str, table: Table) -> dict[str, Person]:
         same, _ = roster.find(owner, found) if owner.id else (None, "")
         if same is not None:
             result[student.learner] = same
-    taken = {person.row for person in result.values()}
-    rest = [person for person in found if person.row not in taken]
-    for person in rest:
-        same = _student(person, [other for other in students if other.learner not in result])
-        if same is not None:
-            result[same.learner] = person
+    for test in SAME:
+        rest = [one for one in students if one.learner not in result]
+        rows = {person.row for person in result.values()}
+        pairs = [
+            (one, person)
+            for one in rest
+            for person in found
+            if person.row not in rows and test(one, person)
+        ]
+        # A row that fits two learners, or a learner who fits two rows, is nobody's.
+        by_learner = Counter(one.learner for one, _ in pairs)
+        by_row = Counter(person.row for _, person in pairs)
+        for one, person in pairs:
+            if by_learner[one.learner] == by_row[person.row] == 1:
+                result[one.learner] = person
     return result
-
-
-def _student(person: Person, students: list[Person]) -> Person | None:
-    """The gradebook's learner whom a row means, if exactly one is."""
-    tests = (
-        lambda one: person.email and one.email.casefold() == person.email.casefold(),
-        lambda one: person.login and one.learner == person.login,
-        lambda one: (
-            person.lms_id and one.lms_id == person.lms_id and key(one.full) == key(person.full)
-        ),
-        lambda one: person.full and key(one.full) == key(person.full),
-    )
-    for test in tests:
-        same = [student for student in students if test(student)]
-        if len(same) == 1:
-            return same[0]
-    return None
 
 
 def _fill(
