@@ -161,13 +161,14 @@ class Source:
     Args:
         path: the zip or the folder.
         zone: of the times in a zip, which name none.
+        leave: a file that is no part of it, such as a roster in the same folder.
 
     Raises:
         Refusal: if it is no such thing, or not as a download can be.
     """
 
-    def __init__(self, path: Path, zone: tzinfo | None = None):
-        self.path, self.zone = path, zone
+    def __init__(self, path: Path, zone: tzinfo | None = None, leave: Path | None = None):
+        self.path, self.zone, self.leave = path, zone, leave
         self.shown = printable(path.name)
         self._zip: zipfile.ZipFile | None = None
         if path.is_dir():
@@ -245,7 +246,7 @@ class Source:
                 found = path.lstat()
                 if stat.S_ISLNK(found.st_mode):
                     raise self._refuse(inside, "is a link")
-                if name in folders:
+                if name in folders or (self.leave and path.samefile(self.leave)):
                     continue
                 if not stat.S_ISREG(found.st_mode):
                     raise self._refuse(inside, "is a device, a pipe or a socket")
@@ -453,9 +454,9 @@ def plan(
             _judge(course, assignment, choice, due, layout)
             result.choices.append(choice)
     result.choices.sort(key=lambda choice: choice.person.learner)
-    there = {choice.person.learner for choice in result.choices}
+    there = {person.learner for person, mine in files if mine}
     result.nothing = sorted(p.learner for p in result.people if p.learner not in there)
-    _remark(result, due)
+    _remark(result, due, zone)
     return result
 
 
@@ -584,7 +585,7 @@ def _choose(
         ranked.append(((*rank, wanted == name, wanted == base, one.file), one, _digest(data)))
     if not ranked:
         if mine:
-            result.unusable.append(f"{person.learner}: nothing that can be taken")
+            result.unusable.append(f"{person.learner}: handed in nothing that can be taken")
         return None
     ranked.sort(key=lambda entry: entry[0])
     rank, one, digest = ranked[-1]
@@ -650,28 +651,30 @@ def _judge(
             choice.state = "older"
 
 
-def _remark(result: Plan, due: datetime | None) -> None:
+def _remark(result: Plan, due: datetime | None, zone: tzinfo | None) -> None:
+    """Say what is not known, and what that means for who is late."""
     times = [choice.when for choice in result.choices]
+    say = result.notes.append
+    if due is None:
+        say("the assignment has no due date here, so nobody is late")
     if result.layout == "canvas" and any(choice.found.late for choice in result.choices):
-        result.notes.append(
+        say(
             "Canvas says who was late, and not by how much: it counts as a second here"
             if due
             else "Canvas calls some late; here nobody is, because the assignment has no due date"
         )
     elif result.layout == "moodle" and None in times:
-        result.notes.append(
-            "for some it is not known when they handed in, so nobody of them is late: "
-            "give the grading worksheet as ROSTER"
-        )
-    elif result.layout == "plain" and times and None in times:
-        result.notes.append("the files' times are those of the download: nobody is late")
+        say("it is not known when some handed in: give the grading worksheet as ROSTER")
+    elif result.layout == "plain" and None in times:
+        say("the files' times are those of the download, so nobody is late")
+    if zone is None and result.layout in ("moodle", "plain") and any(times):
+        here = datetime.now().astimezone().tzname()
+        say(f"times are read as {here}, this machine's; ZONE=Europe/Berlin is for another")
     extended = [person for person in result.people if person.extension]
     if extended and due is None:
-        result.notes.append(
-            f"{len(extended)} extensions are not kept: the assignment has no due date yet"
-        )
+        say(f"{len(extended)} extensions are not kept: set the due date, then run this again")
     elif extended:
-        result.notes.append(f"{len(extended)} have an extension")
+        say(f"{len(extended)} have an extension")
 
 
 def _path(one: Found) -> str:
@@ -910,7 +913,7 @@ def main(arguments: list[str] | None = None) -> int:
         known(course, options.assignment)
         zone = zone_of(options.zone)
         table = roster.read(options.roster) if options.roster else None
-        source = Source(options.source, zone)
+        source = Source(options.source, zone, options.roster)
         result = plan(course, options.assignment, source, table, zone)
         if options.do:
             do(course, options.assignment, source, result)

@@ -187,9 +187,11 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_each_layout_is_recognized_as_zip_and_as_folder(course, run, tmp_path, layout, unpacked):
     download = pack(tmp_path / "d.zip", LAYOUTS[layout])
+    sheet = table(tmp_path / "r.csv", ROSTER)
     if unpacked:
         download = unpack(download, tmp_path / "unpacked" / "around it")
-    code, said = run(download, "--roster", table(tmp_path / "r.csv", ROSTER), "--do")
+        sheet = sheet.rename(download / "r.csv")  # beside the files, as people keep it
+    code, said = run(download, "--roster", sheet, "--do")
     assert code == 0
     kind = {"plain": "a folder of NAME.ipynb"}.get(layout, layout.split()[0].capitalize())
     assert f": {kind}, {len(LAYOUTS[layout])} files" in said
@@ -197,6 +199,7 @@ def test_each_layout_is_recognized_as_zip_and_as_folder(course, run, tmp_path, l
     third = HALF if layout == "gradescope" else WORKED  # there, bob and cy handed in as a group
     assert data == {"ada": WORKED, "bob": HALF, "cy": third}
     assert "not matched" not in said
+    assert "extra files" not in said  # Moodle's page of typed text is none
     assert students(course)["cy"] == ("Chloé", "Ångström", "cy@uni.example", "103")
 
 
@@ -391,7 +394,7 @@ def test_another_assignments_file_is_not_taken(course, run, tmp_path):
     (other / "second.ipynb").write_text(json.dumps(source()))
     _, said = run(_zip_of(tmp_path, {"Second (2).ipynb": WORKED}), "--do")
     assert "another assignment's; left out" in said
-    assert "lovelace-ada: nothing that can be taken" in said
+    assert "lovelace-ada: handed in nothing that can be taken" in said
     assert list(handed_in(course)) == ["o-neil-bob"]
 
 
@@ -498,6 +501,21 @@ def test_moodles_worksheet_says_when_and_the_zip_of_moodle_does_not(course, run,
     code, said = run(download, "--zone", "Atlantis/Poseidonis")
     assert code == 2
     assert "no time zone 'Atlantis/Poseidonis'" in said
+
+
+def test_files_times_count_where_they_are_their_own(course, run, tmp_path):
+    names = ("ada.ipynb", "bob.ipynb")
+    entries = dict.fromkeys(names, WORKED)
+    _, said = run(pack(tmp_path / "d.zip", entries))
+    assert "the assignment has no due date here, so nobody is late" in said
+    due(course, "2026-03-01 12:00:00 UTC")
+    _, said = run(pack(tmp_path / "d.zip", entries))
+    assert "times are those of the download" in said
+    assert "\nlate" not in said
+    times = {"ada.ipynb": (2026, 3, 1, 11, 0, 0), "bob.ipynb": (2026, 3, 3, 12, 0, 0)}
+    _, said = run(pack(tmp_path / "d.zip", entries, times), "--zone", "")
+    assert "late (1):\n  bob: by 2 d 0 h" in said
+    assert "this machine's; ZONE=" in said
 
 
 def test_canvas_says_late_and_not_by_how_much(course, run, tmp_path):
