@@ -439,12 +439,12 @@ def plan(
     """
     layout, found = recognize(source)
     result = Plan(layout, len(source.members))
-    students = _students(course)
+    enrolled = students(course)
     if table is not None:
-        result.people = roster.named(roster.people(table, zone), students)
+        result.people = roster.named(roster.people(table, zone), enrolled)
         files = _by_roster(found, result)
     else:
-        files = _by_archive(found, result, students)
+        files = _by_archive(found, result, enrolled)
     due = _due(course, assignment)
     others = {_folded(name) for name in course.assignments()} - {_folded(assignment)}
     release = _release(course, assignment)
@@ -498,7 +498,7 @@ def _one(person: Person, theirs: list[tuple[Owner, list[Found]]], result: Plan) 
 
 
 def _by_archive(
-    found: list[Found], result: Plan, students: list[Person]
+    found: list[Found], result: Plan, enrolled: list[Person]
 ) -> list[tuple[Person, list[Found]]]:
     """Whose files these are, by the download itself and by whom the gradebook knows."""
     owned: dict[Owner, list[Found]] = defaultdict(list)
@@ -516,12 +516,12 @@ def _by_archive(
     files: dict[str, list[tuple[Owner, list[Found]]]] = defaultdict(list)
     new: list[Owner] = []
     for owner, mine in owned.items():
-        person, _ = roster.find(owner, students)
+        person, _ = roster.find(owner, enrolled)
         if person is None:
             new.append(owner)
         else:
             files[person.learner].append((owner, mine))
-    people = {person.learner: person for person in students}
+    people = {person.learner: person for person in enrolled}
     known_ones = [
         (people[learner], mine)
         for learner in sorted(files)
@@ -530,7 +530,7 @@ def _by_archive(
     return [
         *known_ones,
         *zip(
-            roster.named(map(_person, new), students), [owned[owner] for owner in new], strict=True
+            roster.named(map(_person, new), enrolled), [owned[owner] for owner in new], strict=True
         ),
     ]
 
@@ -693,7 +693,12 @@ def _release(course: Course, assignment: str) -> nbformat.NotebookNode | None:
 
 
 @contextlib.contextmanager
-def _gradebook(course: Course) -> Iterator[Gradebook]:
+def open_gradebook(course: Course) -> Iterator[Gradebook]:
+    """nbgrader's gradebook.
+
+    Raises:
+        Refusal: if it cannot be used; the message says what to do.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)
         try:
@@ -704,16 +709,17 @@ def _gradebook(course: Course) -> Iterator[Gradebook]:
             raise Refusal(f"the gradebook cannot be used: {reason}") from error
 
 
-def _there(course: Course) -> bool:
+def has_gradebook(course: Course) -> bool:
+    """Whether there is one already; opening it would make one."""
     path = storage._file(course)
     return path is None or path.is_file()
 
 
-def _students(course: Course) -> list[Person]:
+def students(course: Course) -> list[Person]:
     """Those whom the gradebook knows; making one only to look is left to the real run."""
-    if not _there(course):
+    if not has_gradebook(course):
         return []
-    with _gradebook(course) as gradebook:
+    with open_gradebook(course) as gradebook:
         return [
             Person(
                 first=student.first_name or "",
@@ -728,9 +734,9 @@ def _students(course: Course) -> list[Person]:
 
 
 def _due(course: Course, assignment: str) -> datetime | None:
-    if not _there(course):
+    if not has_gradebook(course):
         return None
-    with _gradebook(course) as gradebook, contextlib.suppress(MissingEntry):
+    with open_gradebook(course) as gradebook, contextlib.suppress(MissingEntry):
         return gradebook.find_assignment(assignment).duedate
     return None
 
@@ -808,7 +814,7 @@ def _enrol(course: Course, assignment: str, result: Plan) -> None:
     extended = [person for person in there.values() if person.extension] if due else []
     if extended:
         register(course, assignment)
-    with _gradebook(course) as gradebook:
+    with open_gradebook(course) as gradebook:
         for learner, person in sorted(everybody.items()):
             names = {"first_name": person.first, "last_name": person.last, "email": person.email}
             names["lms_user_id"] = person.lms_id

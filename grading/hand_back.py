@@ -36,7 +36,7 @@ from pathlib import Path
 from nbgrader.api import MissingEntry
 
 from grading import report, roster, storage, submission
-from grading.collect import _gradebook, _students, _there
+from grading.collect import has_gradebook, open_gradebook, students
 from grading.course import Course, Refusal, known
 from grading.roster import Owner, Person, Table, key
 from grading.storage import RETRY
@@ -142,10 +142,10 @@ def _scores(course: Course, assignment: str) -> dict[str, dict]:
     """The table's rows by learner: as ``reports/grades-ASSIGNMENT.csv`` has them."""
     learners = submission.learners(course.submitted, assignment)
     graded = f"first run: make grade ASSIGNMENT={assignment}"
-    if not learners or not _there(course):
+    if not learners or not has_gradebook(course):
         raise Refusal(f"nothing of {assignment} was graded yet; {graded}")
     try:
-        with _gradebook(course):
+        with open_gradebook(course):
             _, rows = report.rows(course, assignment, learners)
     except MissingEntry:
         raise Refusal(f"nothing of {assignment} was graded yet; {graded}") from None
@@ -169,9 +169,9 @@ def _rows(course: Course, assignment: str, table: Table) -> dict[str, Person]:
     participant, with the name), or else by the gradebook's address, number and name.
     """
     found = roster.people(table)
-    students = _students(course)
+    enrolled = students(course)
     result: dict[str, Person] = {}
-    for student in students:
+    for student in enrolled:
         noted = _collected(course, assignment, student.learner)
         if noted.get("layout") != table.kind or table.kind not in ("moodle", "canvas"):
             continue
@@ -180,7 +180,7 @@ def _rows(course: Course, assignment: str, table: Table) -> dict[str, Person]:
         if same is not None:
             result[student.learner] = same
     for test in SAME:
-        rest = [one for one in students if one.learner not in result]
+        rest = [one for one in enrolled if one.learner not in result]
         rows = {person.row for person in result.values()}
         pairs = [
             (one, person)
@@ -333,13 +333,13 @@ def _number(score: float, comma: bool) -> str:
 
 def _own(course: Course, scores: dict[str, dict], result: Returned) -> bytes:
     """A table without a template: who, how many points, and how it ended."""
-    students = {person.learner: person for person in _students(course)}
+    enrolled = {person.learner: person for person in students(course)}
     text = io.StringIO()
     fields = ["learner", "last name", "first name", "email", "score", "max_score", "status", "late"]
     writer = csv.DictWriter(text, fields, lineterminator="\n")
     writer.writeheader()
     for learner, row in scores.items():
-        person = students.get(learner, Person())
+        person = enrolled.get(learner, Person())
         score, reason = _score(scores, learner)
         cells = {"learner": learner, "last name": person.last, "first name": person.first}
         cells |= {"email": person.email, "score": "" if score is None else _number(score, False)}

@@ -290,7 +290,11 @@ def test_a_name_stays_whichever_roster_comes_next(course, run, tmp_path):
     gradebook = [GRADEBOOK, ["Lovelace, Ada", "101", "S1", "xy1815", "A"]]
     run(download, "--roster", table(tmp_path / "2.csv", gradebook), "--do")
     # and a second Ada, of another university, does not become the first
-    third = [["name", "email"], [ADA, "ada@uni.example"], ["Ada Yonath", "ada@other.example"]]
+    third = [
+        ["name", "email", "id"],
+        [ADA, "ada@uni.example", ""],
+        ["Ada Yonath", "ada@other.example", "101"],  # in another system's numbers
+    ]
     assert run(download, "--roster", table(tmp_path / "3.csv", third), "--do")[0] == 0
     assert list(handed_in(course)) == ["ada"]
     assert sorted(students(course)) == ["ada", "ada@other.example"]

@@ -16,6 +16,7 @@ from test_grading import new_course
 
 from grading import collect, hand_back, storage
 from grading.course import Course
+from tools import ask
 
 WORKED = json.dumps(answers(**RIGHT)).encode()
 HALF = json.dumps(answers(double=RIGHT["double"])).encode()
@@ -76,6 +77,22 @@ def back(capsys):
         return code, printed.out + printed.err
 
     return command
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["collect", "", ""], "which download"),
+        (["collect", "nowhere.zip", ""], "there is no 'nowhere.zip' here"),
+        (["collect", __file__, "nobody.csv"], "there is no 'nobody.csv' here"),
+        (["hand_back", "blackboard", ""], "TO is canvas, moodle or csv, got 'blackboard'"),
+        (["hand_back", "moodle", "none.csv"], "there is no 'none.csv' here"),
+    ],
+)
+def test_arguments_are_checked_before_anything_is_installed(capsys, words, reason):
+    assert ask.main(words) == 2
+    assert reason in capsys.readouterr().err
+    assert ask.main(["collect", __file__, __file__]) == ask.main(["hand_back", "csv", ""]) == 0
 
 
 def cells(data):
@@ -147,7 +164,7 @@ def test_a_table_of_ones_own_gets_a_column(graded, back, tmp_path):
         ["Surname", "Given name", "E-mail", "section"],
         ["Lovelace", "Ada", "ADA@uni.example", "A"],
     ]
-    rows += [["Nobody", "Ned", "ned@uni.example", "B"]]
+    rows += [["Nobody", "Nils", "nils@uni.example", "B"]]
     code, said = back(
         course, "csv", table(tmp_path / "t.csv", rows, delimiter=";"), "--column", "W1"
     )
@@ -155,10 +172,10 @@ def test_a_table_of_ones_own_gets_a_column(graded, back, tmp_path):
     assert written(course, "csv").decode() == (
         "Surname;Given name;E-mail;section;W1\n"
         "Lovelace;Ada;ADA@uni.example;A;5.00\n"
-        "Nobody;Ned;ned@uni.example;B;\n"
+        "Nobody;Nils;nils@uni.example;B;\n"
     )
     assert "with a grade, but not in the template (1):\n  bob: has a grade, and no row" in said
-    assert "Ned Nobody: handed in nothing" in said
+    assert "Nils Nobody: handed in nothing" in said
     code, said = back(course, "csv")
     assert code == 0
     table_ = cells(written(course, "csv"))
@@ -275,13 +292,13 @@ def test_names_that_are_formulas_are_kept_for_the_system_and_said(graded, back, 
     assert after[3][0] == "=HYPERLINK(1)"
     assert "1 cells of the template begin like a formula" in said
     # In a table of our own they are none.
-    with collect._gradebook(Course.open(course.root)) as gradebook:
+    with collect.open_gradebook(Course.open(course.root)) as gradebook:
         gradebook.update_or_create_student("alovelace", last_name="=1+1", first_name="\x1b[2J")
     try:
         back(course, "csv")
         assert cells(written(course, "csv"))[1][:3] == ["alovelace", "'=1+1", "?[2J"]
     finally:
-        with collect._gradebook(Course.open(course.root)) as gradebook:
+        with collect.open_gradebook(Course.open(course.root)) as gradebook:
             gradebook.update_or_create_student("alovelace", last_name="Lovelace", first_name="Ada")
 
 

@@ -56,7 +56,7 @@ def download(folder):
 
     for number, name in enumerate(HONEST):
         add(name, {right: SOLVED}, best, AFTER if number < 3 else BEFORE)
-    for name in ("Blank Moe", "Blank Ned", "Blank Odo"):
+    for name in ("Blank Moe", "Blank Nils", "Blank Odo"):
         add(name, {right: BLANK}, "0.00")
     for name in ("Twice Ola", "Twice Pia", "Twice Quin"):
         add(name, {right: BLANK, f"{ASSIGNMENT} (1).ipynb": SOLVED}, best)
