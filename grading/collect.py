@@ -570,8 +570,9 @@ def _choose(
         if len(ranked) == MAX_TRIES:
             result.extra.append(f"{where}: not looked at, after {MAX_TRIES} others")
             continue
-        name, base = _stem(one.file)
         wanted = _folded(assignment)
+        # A plain file's name is its learner's.
+        name, base = (wanted, wanted) if one.owner.kind == "plain" else _stem(one.file)
         if wanted not in (name, base) and others & {name, base}:
             result.misnamed.append(f"{where}: another assignment's; left out")
             continue

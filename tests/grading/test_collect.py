@@ -200,6 +200,7 @@ def test_each_layout_is_recognized_as_zip_and_as_folder(course, run, tmp_path, l
     assert data == {"ada": WORKED, "bob": HALF, "cy": third}
     assert "not matched" not in said
     assert "extra files" not in said  # Moodle's page of typed text is none
+    assert ("misnamed" in said) == (layout == "moodle files")  # cy's has a name of its own
     assert students(course)["cy"] == ("Chloé", "Ångström", "cy@uni.example", "103")
 
 
