@@ -36,6 +36,7 @@ import tempfile
 import unicodedata
 import warnings
 import zipfile
+import zlib
 import zoneinfo
 from collections import defaultdict
 from collections.abc import Iterator
@@ -62,8 +63,9 @@ MAX_FILE = 200 * 2**20  # bytes of a member, unpacked
 MAX_TOTAL = 4 * 2**30  # bytes of all members, unpacked
 MAX_PATH = 1000  # characters
 MAX_TRIES = 20  # notebooks of one learner that are looked at
-MAX_RATIO = 200  # times that a member of more than 10 MB may grow; notebooks grow by 10 to 20
-MAX_METADATA = 100 * 2**20  # bytes of Gradescope's metadata, which hold the tests' outputs
+MAX_RATIO = 200  # times that a zip may grow; notebooks grow by 10 to 20
+FREE = 500 * 2**20  # bytes that it may grow to in any case: one learner can hand in much of nothing
+MAX_METADATA = 32 * 2**20  # bytes of Gradescope's metadata, which hold the tests' outputs
 DOWNLOAD = timedelta(minutes=10)  # between the first and the last member: the download's own times
 STAMP = "%Y-%m-%d %H:%M:%S UTC"
 METADATA = "submission_metadata.yml"
@@ -171,14 +173,18 @@ class Source:
         self.path, self.zone, self.leave = path, zone, leave
         self.shown = printable(path.name)
         self._zip: zipfile.ZipFile | None = None
-        if path.is_dir():
-            self.members = list(self._walk())
-        elif path.is_file():
-            self._zip = self._open()
-            self.members = list(self._list())
-        else:
-            raise Refusal(f"{printable(str(path))} is neither a zip nor a folder")
-        self._check()
+        try:
+            if path.is_dir():
+                self.members = list(self._walk())
+            elif path.is_file():
+                self._zip = self._open()
+                self.members = list(self._list())
+            else:
+                raise Refusal(f"{printable(str(path))} is neither a zip nor a folder")
+            self._check()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         if self._zip is not None:
@@ -224,8 +230,6 @@ class Source:
                 raise self._refuse(path, "is a device, a pipe or a socket")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise self._refuse(path, "is packed in an unusual way")
-            if info.file_size > max(10 * 2**20, MAX_RATIO * info.compress_size):
-                raise self._refuse(path, f"would grow {MAX_RATIO} times or more: a bomb")
             packed += info.compress_size
             if packed > self.path.stat().st_size:
                 raise self._refuse(path, "shares its bytes with others: a bomb")
@@ -275,6 +279,8 @@ class Source:
             total += member.size
             if member.size > MAX_FILE:
                 raise self._refuse(member.path, f"is larger than {MAX_FILE // 2**20} MB")
+            if self._zip is not None and total > max(FREE, MAX_RATIO * self.path.stat().st_size):
+                raise self._refuse(member.path, f"makes it grow {MAX_RATIO} times: a bomb")
             if total > MAX_TOTAL:
                 raise self._refuse(member.path, f"makes more than {MAX_TOTAL // 2**30} GB of it")
             if member.path in seen:
@@ -300,7 +306,7 @@ class Source:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             with os.fdopen(os.open(member.handle, flags), "rb") as file:
                 return file.read(limit + 1)
-        except (zipfile.BadZipFile, zipfile.zlib.error, EOFError, RuntimeError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
             kind = type(error).__name__
             raise Reject(f"it is damaged in the download ({kind})") from None
 

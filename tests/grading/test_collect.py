@@ -604,8 +604,11 @@ ATTACKS = {
     "twice": ([("ada.ipynb", HALF, {})], "is in it twice"),
     "case": ([("ADA.ipynb", HALF, {})], "is 'ada.ipynb' but for case"),
     "form": ([("\uff42ob.ipynb", HALF, {}), ("bob.ipynb", HALF, {})], "but for case or Unicode"),
-    "bomb": ([("bob.ipynb", bytes(30 * 2**20), {})], "would grow 200 times or more: a bomb"),
-    "claims": ([("bob.ipynb", b"x", {"file_size": 2**31})], "would grow 200 times or more"),
+    "bomb": (
+        [(f"{name}.ipynb", bytes(999), {"file_size": 190 * 2**20}) for name in "bcd"],
+        "makes it grow 200 times: a bomb",
+    ),
+    "large": ([("bob.ipynb", b"x", {"file_size": 2**31})], "is larger than 200 MB"),
     "encrypted": ([("bob.ipynb", b"x", {"flag_bits": 1})], "is encrypted"),
     "packed oddly": ([("bob.ipynb", b"x", {"compress_type": 14})], "in an unusual way"),
 }
@@ -654,6 +657,15 @@ def test_members_that_share_their_bytes_are_refused(course, run, tmp_path):
     code, said = run(tmp_path / "d.zip")
     assert code == 2
     assert "shares its bytes with others" in said
+
+
+def test_a_learners_own_bomb_costs_its_author_alone(course, run, tmp_path):
+    entries = {"ada.ipynb": WORKED, "bob.ipynb": b"[" + bytes(30 * 2**20)}
+    assert run(pack(tmp_path / "d.zip", entries), "--do")[0] == 0
+    assert len(handed_in(course)["bob"][0]) == 10 * 2**20 + 1  # no more is read of it
+    course.grade()
+    assert course.scores() == {"ada": ("5.0", "graded"), "bob": ("0.0", "zero")}
+    assert "is larger than 10 MB" in course.table()["bob"]["reason"]
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x05\x06", b"not a zip" * 99, b"PK\x03\x04" + bytes(99)])
