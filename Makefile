@@ -13,7 +13,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book take-away zip pdf epub start lab check chat questions test test-long lint library course nbval answers grading browser \
-        links exercises learner-tree grade discussion gradescope hub bench mutants results lock clean
+        links exercises learner-tree collect grade report return forget discussion gradescope hub bench mutants results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -55,6 +55,12 @@ exercises: .env-grade  ## regenerate exercises/ from solutions/
 
 learner-tree: .env-grade  ## what learners get, in _build/learner: no solutions, no hidden tests
 	@$(RUN) tools.learner_tree
+
+collect: .ask-collect .env-grade  ## put a download of Canvas, Moodle or Gradescope into submitted/ (FROM=a.zip ROSTER=b.csv; DO=1 does it)
+	@$(RUN) grading.collect "$(FROM)" "$(ASSIGNMENT)" $(if $(ROSTER),--roster "$(ROSTER)") $(if $(ZONE),--zone "$(ZONE)") $(if $(DO),--do)
+
+return: .ask-return .env-grade  ## write grades and feedback for TO=canvas, moodle or csv (TEMPLATE=its-export.csv COLUMN="...")
+	@$(RUN) grading.hand_back "$(TO)" "$(ASSIGNMENT)" $(if $(TEMPLATE),--template "$(TEMPLATE)") $(if $(COLUMN),--column "$(COLUMN)") $(if $(SCALE),--scale)
 
 grade: .ask-grade .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(RUN) grading "$(ASSIGNMENT)" $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
@@ -114,7 +120,7 @@ clean:  ## remove what was built (not .venv, not people's work)
 	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
 
 # What is wrong with the arguments is said before anything is installed.
-.PHONY: .ask-port .ask-lab .ask-check .ask-grade .ask-hub .ask-chromium
+.PHONY: .ask-port .ask-lab .ask-check .ask-collect .ask-return .ask-grade .ask-hub .ask-chromium
 .NOTPARALLEL:
 .ask-port:
 	@$(PLAIN) tools.ask port "$(PORT)"
@@ -126,6 +132,10 @@ clean:  ## remove what was built (not .venv, not people's work)
 	@$(PLAIN) tools.ask check "$(EXERCISE)"
 .ask-chromium:
 	@$(PLAIN) tools.ask chromium
+.ask-collect:
+	@$(PLAIN) tools.ask collect "$(FROM)" "$(ROSTER)"
+.ask-return:
+	@$(PLAIN) tools.ask hand_back "$(TO)" "$(TEMPLATE)"
 .ask-grade:
 	@$(PLAIN) tools.ask grade "$(ASSIGNMENT)" "$(JOBS)"
 

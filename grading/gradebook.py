@@ -72,7 +72,10 @@ class Book:
         with self._transaction():
             entry = self._find(learner)
             if entry is not None and replaced:
+                extension = entry.extension  # the learner's, whichever file they hand in
                 self.gradebook.remove_submission(self.assignment, learner)
+                if extension is not None:
+                    self.gradebook.add_submission(self.assignment, learner, extension=extension)
             elif entry is not None:
                 _set_scores(entry, None)
 

@@ -21,7 +21,10 @@ from grading.notebook import Cell, Reject, parse
 
 MAX_BYTES = 10 * 2**20
 REMEDY = "Open it in JupyterLab, save it, and hand in the saved file."
+# dateutil skips what it does not know, and opens a time zone that looks like a file.
+DATE = re.compile(r"[A-Za-z0-9 :.,+-]+")
 NO_ZONE = re.compile(r"(^|\s)[/.~:]|\.\.")
+FIRST_YEAR, LAST_YEAR = 1970, 2199
 SECRET = "submission_secret.txt"  # written by nbgrader's exchange
 
 
@@ -125,12 +128,14 @@ def timestamp(path: Path) -> tuple[datetime | None, str]:
         return None, ""
     try:
         text = _read(path, 100).decode().strip()
-        # dateutil opens a time zone that looks like a file, and fails in ways of its own.
-        when = None if NO_ZONE.search(text) else parse_utc(text)
-    except Exception:
+        plain = DATE.fullmatch(text) and not NO_ZONE.search(text)
+        when = parse_utc(text) if plain else None
+    except Exception:  # dateutil fails in ways of its own
         when = None
-    if when is None or not 1970 <= when.year < 2200:  # at the ends of time, zones cannot be changed
-        return None, "timestamp.txt is no date, so it is unknown whether this is late"
+    # At the ends of time, zones cannot be changed.
+    if when is None or not FIRST_YEAR <= when.year <= LAST_YEAR:
+        years = f"of the years {FIRST_YEAR} to {LAST_YEAR}"
+        return None, f"timestamp.txt is no date {years}, so it is unknown whether this is late"
     return when, ""
 
 

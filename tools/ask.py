@@ -45,6 +45,23 @@ def grade(assignment: str, jobs: str) -> None:
     program("bwrap")
 
 
+def collect(source: str, roster: str) -> None:
+    """Check that the download is there, and the roster if one is named."""
+    if not source:
+        raise start.Problem("which download? make collect FROM=submissions.zip [ROSTER=roster.csv]")
+    for name in filter(None, (source, roster)):
+        if not Path(name).exists():
+            raise start.Problem(f"there is no {name!r} here")
+
+
+def hand_back(system: str, template: str) -> None:
+    """Check that the system is one of the three, and that the template is there if one is named."""
+    if system not in ("canvas", "moodle", "csv"):
+        raise start.Problem(f"TO is canvas, moodle or csv, got {system!r}")
+    if template and not Path(template).exists():
+        raise start.Problem(f"there is no {template!r} here")
+
+
 def port(text: str) -> None:
     """Check that this is the number of a port."""
     number("PORT", text, range(1, 65536))
@@ -82,7 +99,9 @@ def number(name: str, text: str, among: range) -> None:
         raise start.Problem(f"{name} is a number from {among[0]} to {among[-1]}, got {text!r}")
 
 
-QUESTIONS = {each.__name__: each for each in (lab, check, grade, port, hub, chromium)}
+QUESTIONS = {
+    each.__name__: each for each in (lab, check, collect, grade, hand_back, port, hub, chromium)
+}
 
 
 def main(arguments: list[str]) -> int:

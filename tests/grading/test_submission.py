@@ -102,6 +102,7 @@ def test_a_submission_is_bytes_and_a_time(folder):
         "x" * 500,
         "2026-03-01 12:00:00 UTC,7200,3",  # a zone that dateutil takes, and then fails at
         "2026-03-01 12:00:00 ../../../../etc/hosts",  # and one that it opens
+        "2026-03-01 12:00:00 UTC<script>",  # dateutil passes over what it does not know
         "0001-01-01 00:00:00",
         "9999-12-31 23:59:59",
     ],
@@ -111,7 +112,7 @@ def test_a_time_that_is_none_is_noted_and_the_rest_stands(folder, stamp):
     (folder / "timestamp.txt").write_text(stamp)
     got = _collect(folder)
     assert (got.data, got.timestamp) == (b"{}", None)
-    assert "timestamp.txt is no date" in got.note
+    assert "timestamp.txt is no date of the years 1970 to 2199" in got.note
 
 
 def _link(path):

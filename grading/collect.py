@@ -1,0 +1,945 @@
+r"""Bring a system's download into ``submitted/``: ``python -m grading.collect`` (``make collect``).
+
+What Canvas, Moodle and Gradescope let an instructor download is taken as it comes, as a zip or
+unpacked, and so is a folder or zip of ``NAME.ipynb``. Without ``--do`` nothing is written: the
+command says what it would do. The layouts, from the systems' own sources where they are public:
+
+========== =====================================================================================
+canvas     ``lastfirst[_LATE]_USER_FILE_name.ipynb`` (``lib/content_zipper.rb`` of canvas-lms)
+moodle     ``Full name_PARTICIPANT_assignsubmission_file/name.ipynb``, the folder ending in ``_``
+           before Moodle 4.1, or ``..._assignsubmission_file_name.ipynb`` without folders
+           (``mod/assign/classes/downloader.php``, ``feedback/file/importziplib.php``)
+gradescope ``assignment_N_export/submission_N/name.ipynb`` and ``submission_metadata.yml``, whose
+           entries have ``:submitters:`` (``:name:``, ``:sid:``, ``:email:``) and ``:created_at:``
+plain      ``NAME.ipynb``
+========== =====================================================================================
+
+An archive is hostile until it was looked at. Its list of members is checked as a whole before any
+of them is read (:class:`Source`), no path of it is ever used on the disk, and only notebooks are
+read, up to the size that grading takes. No notebook is run.
+
+When it was handed in: Gradescope's ``:created_at:``; Moodle's "Last modified (submission)", if the
+grading worksheet is the roster. Members of a zip that all have the same time, but for ten minutes,
+have that of the download, which says nothing (Moodle 4 and Canvas write them so). Canvas says only
+who was late: the time is then a second after the due date.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+import tempfile
+import unicodedata
+import warnings
+import zipfile
+import zlib
+import zoneinfo
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path, PurePosixPath
+
+import nbformat
+import yaml
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.utils import is_solution
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
+
+from grading import roster, storage
+from grading.batch import _alone
+from grading.course import Course, Refusal, known, register
+from grading.notebook import Reject, match, name_of, parse
+from grading.roster import Owner, Person
+from grading.submission import MAX_BYTES, printable, timestamp
+
+MAX_MEMBERS = 10_000
+MAX_DIRECTORY = 8 * 2**20  # bytes of a zip's list of members, which is read as a whole
+MAX_FILE = 200 * 2**20  # bytes of a member, unpacked
+MAX_TOTAL = 4 * 2**30  # bytes of all members, unpacked
+MAX_PATH = 1000  # characters
+MAX_TRIES = 20  # notebooks of one learner that are looked at
+MAX_RATIO = 200  # times that a zip may grow; notebooks grow by 10 to 20
+FREE = 500 * 2**20  # bytes that it may grow to in any case: one learner can hand in much of nothing
+MAX_METADATA = 32 * 2**20  # bytes of Gradescope's metadata, which hold the tests' outputs
+DOWNLOAD = timedelta(minutes=10)  # between the first and the last member: the download's own times
+STAMP = "%Y-%m-%d %H:%M:%S UTC"
+METADATA = "submission_metadata.yml"
+MOODLE = re.compile(r"([^_/]+)_(\d+)_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
+TEAM = re.compile(r"([^_/]+)_assignsubmission_([a-z]+)(?:_(.*))?", re.DOTALL)
+CANVAS = re.compile(r"(.+?)(?:_(LATE))?_(\d+)_(\d+)_(.+)", re.DOTALL)
+ANONYMOUS = re.compile(r"anon_\w+?_\d+_.+", re.DOTALL)
+LITTER = re.compile(r"__MACOSX|\.DS_Store|Thumbs\.db|desktop\.ini|\._.*|~.*", re.IGNORECASE)
+COUNTER = re.compile(r"(\s*\(\d+\)|[-_ ]\d{1,3}|[-_ ]copy(?:[-_ ]?\d+)?)+$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file of a download.
+
+    Attributes:
+        path: its path in the download, separated by ``/``.
+        size: bytes, unpacked, as the download says.
+        time: when it was last changed, in UTC; None if that is unknown.
+        handle: what the source reads it by.
+    """
+
+    path: str
+    size: int
+    time: datetime | None
+    handle: object
+
+
+@dataclass(frozen=True)
+class Found:
+    """A member with what the layout says of it.
+
+    Attributes:
+        member: the file.
+        owner: whose it is; None if the layout does not say.
+        file: the name that the learner gave it.
+        when: when it was handed in (UTC), if the layout says so.
+        late: whether the layout calls it late.
+        order: a number that is larger for what was handed in later; 0 if the layout has none.
+        folder: the name in the layout that feedback has to go by.
+    """
+
+    member: Member
+    owner: Owner | None
+    file: str
+    when: datetime | None = None
+    late: bool = False
+    order: int = 0
+    folder: str = ""
+
+
+@dataclass
+class Choice:
+    """What is to happen for one learner.
+
+    Attributes:
+        person: who.
+        found: the file that counts.
+        digest: the hash of its bytes.
+        when: when it was handed in (UTC), if that is known.
+        state: ``new``, ``same``, ``replaces`` or ``older`` (than what is there).
+        late: by how much; None if it is in time or that is unknown.
+    """
+
+    person: Person
+    found: Found
+    digest: str
+    when: datetime | None
+    state: str = "new"
+    late: timedelta | None = None
+
+
+@dataclass
+class Plan:
+    """What a download holds, and what is to be done with it."""
+
+    layout: str
+    members: int
+    choices: list[Choice] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)
+    misnamed: list[str] = field(default_factory=list)
+    unmatched: list[str] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    nothing: list[str] = field(default_factory=list)
+    people: list[Person] = field(default_factory=list)
+
+
+# --- the download
+
+
+class Source:
+    """A zip or a folder: its files, checked as a whole, and their bytes.
+
+    Args:
+        path: the zip or the folder.
+        zone: of the times in a zip, which name none.
+        leave: a file that is no part of it, such as a roster in the same folder.
+
+    Raises:
+        Refusal: if it is no such thing, or not as a download can be.
+    """
+
+    def __init__(self, path: Path, zone: tzinfo | None = None, leave: Path | None = None):
+        self.path, self.zone, self.leave = path, zone, leave
+        self.shown = printable(path.name)
+        self._zip: zipfile.ZipFile | None = None
+        try:
+            if path.is_dir():
+                self.members = list(self._walk())
+            elif path.is_file():
+                self._zip = self._open()
+                self.members = list(self._list())
+            else:
+                raise Refusal(f"{printable(str(path))} is neither a zip nor a folder")
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._zip is not None:
+            self._zip.close()
+
+    def _refuse(self, path: str, reason: str) -> Refusal:
+        return Refusal(
+            f"{self.shown} is refused as a whole, and nothing of it was taken: "
+            f"{printable(path)[:100]!r} {reason}. No system's download looks so; download it again"
+        )
+
+    def _open(self) -> zipfile.ZipFile:
+        try:
+            with self.path.open("rb") as file:
+                # The reader's own way to find the list, which it then reads in one piece.
+                end = zipfile._EndRecData(file)
+            if end is None:
+                raise zipfile.BadZipFile("it has no list of members")
+            if end[zipfile._ECD_SIZE] > MAX_DIRECTORY:
+                raise self._refuse(self.path.name, f"has more than {MAX_MEMBERS} members")
+            return zipfile.ZipFile(self.path)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
+            raise Refusal(
+                f"{self.shown} is no zip that can be read ({printable(str(error))[:100]}): "
+                "download it again, or unpack it and name the folder"
+            ) from None
+        except OSError as error:
+            raise Refusal(f"{self.shown} cannot be read: {error.strerror}") from error
+
+    def _list(self) -> Iterator[Member]:
+        packed = 0
+        for info in self._zip.infolist():
+            path = info.orig_filename
+            if not info.flag_bits & 0x800:  # written as UTF-8 without saying so, as by some systems
+                with contextlib.suppress(UnicodeError):
+                    path = path.encode("cp437").decode()
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            if info.flag_bits & 0x1:
+                raise self._refuse(path, "is encrypted")
+            if kind == stat.S_IFLNK:
+                raise self._refuse(path, "is a link")
+            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise self._refuse(path, "is a device, a pipe or a socket")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise self._refuse(path, "is packed in an unusual way")
+            packed += info.compress_size
+            if packed > self.path.stat().st_size:
+                raise self._refuse(path, "shares its bytes with others: a bomb")
+            when = None
+            if info.date_time[0] > 1980:
+                with contextlib.suppress(ValueError):
+                    when = roster.utc(datetime(*info.date_time), self.zone)
+            if info.is_dir():
+                self._look(path.rstrip("/"))
+            else:
+                yield Member(path, info.file_size, when, info)
+
+    def _walk(self) -> Iterator[Member]:
+        for root, folders, files in os.walk(self.path):
+            for name in sorted([*folders, *files]):
+                path = Path(root, name)
+                inside = path.relative_to(self.path).as_posix()
+                found = path.lstat()
+                if stat.S_ISLNK(found.st_mode):
+                    raise self._refuse(inside, "is a link")
+                if name in folders or (self.leave and path.samefile(self.leave)):
+                    continue
+                if not stat.S_ISREG(found.st_mode):
+                    raise self._refuse(inside, "is a device, a pipe or a socket")
+                when = datetime.fromtimestamp(int(found.st_mtime)).astimezone()
+                yield Member(inside, found.st_size, roster.utc(when), path)
+
+    def _look(self, path: str) -> None:
+        """Insist that a path leads somewhere inside, on every system."""
+        if len(path) > MAX_PATH:
+            raise self._refuse(path, f"is a name of more than {MAX_PATH} characters")
+        if "\0" in path:
+            raise self._refuse(path, "has a NUL in its name")
+        if path.startswith("/") or re.match(r"[A-Za-z]:", path):
+            raise self._refuse(path, "is an absolute path")
+        if "\\" in path and self._zip is not None:
+            raise self._refuse(path, "has a backslash in its name")
+        if not {"", ".", ".."}.isdisjoint(path.split("/")):
+            raise self._refuse(path, "has an empty part, . or .. in its path")
+
+    def _check(self) -> None:
+        if len(self.members) > MAX_MEMBERS:
+            raise self._refuse(self.path.name, f"has more than {MAX_MEMBERS} members")
+        total, seen = 0, set()
+        for member in self.members:
+            self._look(member.path)
+            total += member.size
+            if member.size > MAX_FILE:
+                raise self._refuse(member.path, f"is larger than {MAX_FILE // 2**20} MB")
+            if self._zip is not None and total > max(FREE, MAX_RATIO * self.path.stat().st_size):
+                raise self._refuse(member.path, f"makes it grow {MAX_RATIO} times: a bomb")
+            if total > MAX_TOTAL:
+                raise self._refuse(member.path, f"makes more than {MAX_TOTAL // 2**30} GB of it")
+            if member.path in seen:
+                raise self._refuse(member.path, "is in it twice")
+            seen.add(member.path)
+        tops: dict[str, str] = {}
+        for member in self.members:
+            top = member.path.split("/")[0]
+            if tops.setdefault(_folded(top), top) != top:
+                other = printable(tops[_folded(top)])[:100]
+                raise self._refuse(top, f"is {other!r} but for case or Unicode's form")
+
+    def read(self, member: Member, limit: int = MAX_BYTES) -> bytes:
+        """A member's bytes, one more than the limit if there are more.
+
+        Raises:
+            Reject: if they cannot be read.
+        """
+        try:
+            if self._zip is not None:
+                with self._zip.open(member.handle) as file:
+                    return file.read(limit + 1)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with os.fdopen(os.open(member.handle, flags), "rb") as file:
+                return file.read(limit + 1)
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
+            kind = type(error).__name__
+            raise Reject(f"it is damaged in the download ({kind})") from None
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+# --- layouts
+
+
+def recognize(source: Source) -> tuple[str, list[Found]]:
+    """Which system's download it is, and what the layout says of each file.
+
+    Raises:
+        Refusal: if it is none of them.
+    """
+    members = [
+        member
+        for member in source.members
+        if not any(LITTER.fullmatch(part) for part in member.path.split("/"))
+    ]
+    paths = [PurePosixPath(member.path).parts for member in members]
+    # A folder around all, as unpacking makes it, says nothing.
+    tops = {parts[0] for parts in paths}
+    cut = 0
+    if len(tops) == 1 and all(len(parts) > 1 for parts in paths):
+        cut = 0 if MOODLE.fullmatch(next(iter(tops))) else 1
+    inner = list(zip(members, [parts[cut:] for parts in paths], strict=True))
+    metadata = [member for member, parts in inner if parts == (METADATA,)]
+    if metadata:
+        return "gradescope", list(_gradescope(source, metadata[0], inner))
+    if any("_assignsubmission_" in parts[0] for _, parts in inner):
+        return "moodle", list(_moodle(inner, source.members))
+    flat = [(member, parts) for member, parts in inner if len(parts) == 1]
+    if any(CANVAS.fullmatch(parts[0]) or ANONYMOUS.fullmatch(parts[0]) for _, parts in flat):
+        return "canvas", list(_canvas(inner))
+    if any(parts[0].lower().endswith(".ipynb") for _, parts in flat):
+        return "plain", list(_plain(inner, source.members))
+    shown = ", ".join(printable(member.path)[:60] for member in members[:3]) or "nothing"
+    raise Refusal(
+        f"{source.shown} is no download of Canvas, Moodle or Gradescope, and no folder of "
+        f"NAME.ipynb; it holds: {shown}"
+    )
+
+
+def _times(members: list[Member]) -> bool:
+    """Whether the members' times are their own, and not the download's."""
+    times = sorted(member.time for member in members if member.time)
+    return len(times) > 1 and times[-1] - times[0] > DOWNLOAD
+
+
+def _canvas(inner: list) -> Iterator[Found]:
+    for member, parts in inner:
+        matched = CANVAS.fullmatch(parts[0]) if len(parts) == 1 else None
+        if matched is None or ANONYMOUS.fullmatch(parts[0]):
+            yield Found(member, None, parts[-1])
+            continue
+        name, late, user, file, rest = matched.groups()
+        owner = Owner(name, id=user, kind="canvas")
+        yield Found(member, owner, rest, late=bool(late), order=int(file[:18]), folder=parts[0])
+
+
+def _moodle(inner: list, members: list[Member]) -> Iterator[Found]:
+    own_times = _times(members)
+    for member, parts in inner:
+        matched = MOODLE.fullmatch(parts[0])
+        team = TEAM.fullmatch(parts[0])
+        if matched:
+            name, number, plugin, rest = matched.groups()
+        elif team:
+            (name, plugin, rest), number = team.groups(), ""
+        else:
+            yield Found(member, None, parts[-1])
+            continue
+        file = parts[-1] if len(parts) > 1 else rest or ""
+        if plugin == "onlinetext" and not file.lower().endswith(".ipynb"):
+            continue  # Moodle's own page of what was typed beside the file
+        owner = Owner(name, id=number, kind="moodle")
+        folder = f"{name}_{number}_assignsubmission_file_" if number else ""
+        when = member.time if own_times else None
+        yield Found(member, owner, file, when=when, folder=folder)
+
+
+def _gradescope(source: Source, metadata: Member, inner: list) -> Iterator[Found]:
+    data = source.read(metadata, MAX_METADATA)
+    if len(data) > MAX_METADATA:
+        raise source._refuse(metadata.path, f"is larger than {MAX_METADATA // 2**20} MB")
+    try:
+        # Text and nothing else: no dates, no numbers, no objects.
+        entries = yaml.load(data, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise Refusal(
+            f"{source.shown}: {METADATA} cannot be read ({type(error).__name__}): download it again"
+        ) from None
+    entries = entries if isinstance(entries, dict) else {}
+    for member, parts in inner:
+        if parts == (METADATA,):
+            continue
+        entry = entries.get(parts[0]) if len(parts) > 1 else None
+        people = entry.get(":submitters") if isinstance(entry, dict) else None
+        owners = [
+            Owner(*(_text(who, name) for name in (":name", ":sid", ":email")), kind="gradescope")
+            for who in (people if isinstance(people, list) else [])
+            if isinstance(who, dict)
+        ]
+        when = roster.moment(_text(entry, ":created_at").replace("UTC", "Z")) if owners else None
+        for owner in owners or [None]:
+            yield Found(member, owner, parts[-1], when=when, folder=parts[0])
+
+
+def _text(entry: dict, name: str) -> str:
+    value = entry.get(name)
+    return printable(value)[:100].strip() if isinstance(value, str) else ""
+
+
+def _plain(inner: list, members: list[Member]) -> Iterator[Found]:
+    own_times = _times(members) or len(members) == 1
+    for member, parts in inner:
+        name, dot, suffix = parts[0].rpartition(".")
+        owner = Owner(name) if len(parts) == 1 and dot and suffix.lower() == "ipynb" else None
+        when = member.time if own_times else None
+        yield Found(member, owner, parts[-1], when=when, folder=parts[0])
+
+
+# --- the plan
+
+
+def plan(
+    course: Course, assignment: str, source: Source, table: roster.Table | None, zone: tzinfo | None
+) -> Plan:
+    """What there is to do, without doing any of it.
+
+    Raises:
+        Refusal: if the download or the roster cannot be used.
+    """
+    layout, found = recognize(source)
+    result = Plan(layout, len(source.members))
+    enrolled = students(course)
+    if table is not None:
+        result.people = roster.named(roster.people(table, zone), enrolled)
+        files = _by_roster(found, result)
+    else:
+        files = _by_archive(found, result, enrolled)
+    due = _due(course, assignment)
+    others = {_folded(name) for name in course.assignments()} - {_folded(assignment)}
+    release = _release(course, assignment)
+    for person, mine in files:
+        choice = _choose(person, mine, source, assignment, others, release, result)
+        if choice:
+            _judge(course, assignment, choice, due, layout)
+            result.choices.append(choice)
+    result.choices.sort(key=lambda choice: choice.person.learner)
+    there = {person.learner for person, mine in files if mine}
+    result.nothing = sorted(p.learner for p in result.people if p.learner not in there)
+    _remark(result, due, zone)
+    return result
+
+
+def _by_roster(found: list[Found], result: Plan) -> list[tuple[Person, list[Found]]]:
+    """Whose files these are, by the roster."""
+    owned: dict[Owner, list[Found]] = defaultdict(list)
+    for one in found:
+        if one.owner is None:
+            result.unmatched.append(f"{_path(one)}: the name does not say whose it is")
+        else:
+            owned[one.owner].append(one)
+    files: dict[str, list[tuple[Owner, list[Found]]]] = defaultdict(list)
+    for owner, mine in owned.items():
+        person, reason = roster.find(owner, result.people)
+        if person is None:
+            result.unmatched += [f"{_path(one)}: {reason}" for one in mine]
+        else:
+            files[person.learner].append((owner, mine))
+    people = {person.learner: person for person in result.people}
+    return [
+        (people[learner], mine)
+        for learner in sorted(files)
+        if (mine := _one(people[learner], files[learner], result))
+    ]
+
+
+def _one(person: Person, theirs: list[tuple[Owner, list[Found]]], result: Plan) -> list[Found]:
+    """A learner's files; of several owners whom the system tells apart, only the sure one's."""
+    if len({owner.id for owner, _ in theirs}) > 1:
+        ids = {*person.ids, person.participant} - {""}
+        sure = [entry for entry in theirs if entry[0].id in ids]
+        keep = sure if len({owner.id for owner, _ in sure}) == 1 else []
+        for owner, mine in theirs:
+            if (owner, mine) not in keep:
+                reason = f"the system has several of this name, and {person.learner} is one"
+                result.unmatched += [f"{_path(one)}: {reason}" for one in mine]
+        theirs = keep
+    return [one for _, mine in theirs for one in mine]
+
+
+def _by_archive(
+    found: list[Found], result: Plan, enrolled: list[Person]
+) -> list[tuple[Person, list[Found]]]:
+    """Whose files these are, by the download itself and by whom the gradebook knows."""
+    owned: dict[Owner, list[Found]] = defaultdict(list)
+    for one in found:
+        if one.owner is None:
+            result.unmatched.append(f"{_path(one)}: the name does not say whose it is")
+        elif roster.mixed(one.owner.name):
+            result.unmatched.append(f"{_path(one)}: the name mixes alphabets that look alike")
+        elif one.owner.kind == "plain" and not roster.valid(one.owner.name):
+            result.unmatched.append(
+                f"{_path(one)}: no folder can have this name (letters, digits, and . @ - _ inside)"
+            )
+        else:
+            owned[one.owner].append(one)
+    files: dict[str, list[tuple[Owner, list[Found]]]] = defaultdict(list)
+    new: list[Owner] = []
+    for owner, mine in owned.items():
+        person, _ = roster.find(owner, enrolled)
+        if person is None:
+            new.append(owner)
+        else:
+            files[person.learner].append((owner, mine))
+    people = {person.learner: person for person in enrolled}
+    known_ones = [
+        (people[learner], mine)
+        for learner in sorted(files)
+        if (mine := _one(people[learner], files[learner], result))
+    ]
+    return [
+        *known_ones,
+        *zip(
+            roster.named(map(_person, new), enrolled), [owned[owner] for owner in new], strict=True
+        ),
+    ]
+
+
+def _person(owner: Owner) -> Person:
+    """A learner of whom only the download is known."""
+    if owner.kind == "plain":
+        return Person(login=owner.name)
+    if owner.kind == "canvas":  # last and first name in one word
+        return Person(last=owner.name, lms_id=owner.id)
+    first, last = roster.split(owner.name)
+    number = {"lms_id" if owner.kind == "gradescope" else "participant": owner.id}
+    return Person(first=first, last=last, email=owner.email, **number)
+
+
+def _choose(
+    person: Person,
+    mine: list[Found],
+    source: Source,
+    assignment: str,
+    others: set[str],
+    release: nbformat.NotebookNode | None,
+    result: Plan,
+) -> Choice | None:
+    """The file that counts among a learner's; what happens to the others goes into the plan.
+
+    A notebook that can be read comes before one that cannot, one that somebody worked in before the
+    untouched release, a later one before an earlier one, and the right name before another.
+    """
+    ranked = []
+    mine = sorted(mine, key=lambda one: (one.when or datetime.min, one.order), reverse=True)
+    for one in mine:
+        where = f"{person.learner}: {_path(one)}"
+        if not one.file.lower().endswith(".ipynb"):
+            result.extra.append(f"{where}: no notebook; left out")
+            continue
+        if len(ranked) == MAX_TRIES:
+            result.extra.append(f"{where}: not looked at, after {MAX_TRIES} others")
+            continue
+        wanted = _folded(assignment)
+        # A plain file's name is its learner's.
+        name, base = (wanted, wanted) if one.owner.kind == "plain" else _stem(one.file)
+        if wanted not in (name, base) and others & {name, base}:
+            result.misnamed.append(f"{where}: another assignment's; left out")
+            continue
+        try:
+            data = source.read(one.member)
+        except Reject as problem:
+            result.unusable.append(f"{where}: {problem}")
+            continue
+        readable, worked = _state(data, release)
+        rank = (readable, worked, one.when or datetime.min, one.order)
+        ranked.append(((*rank, wanted == name, wanted == base, one.file), one, _digest(data)))
+    if not ranked:
+        if mine:
+            result.unusable.append(f"{person.learner}: handed in nothing that can be taken")
+        return None
+    ranked.sort(key=lambda entry: entry[0])
+    rank, one, digest = ranked[-1]
+    if not (rank[4] or rank[5]):
+        result.misnamed.append(f"{person.learner}: {_path(one)}: taken as {assignment}.ipynb")
+    for other, left, _ in ranked[:-1]:
+        reason = "cannot be read" if not other[0] else "untouched"
+        if other[:2] == rank[:2]:
+            reason = "older" if other[2:4] < rank[2:4] else "which is newer is unknown; look"
+        result.extra.append(f"{person.learner}: {_path(left)}: {reason}; {_path(one)} is taken")
+    return Choice(person, one, digest, person.submitted or one.when)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _stem(file: str) -> tuple[str, str]:
+    """A file's name as it is compared, and without what browsers and systems add to it."""
+    name = _folded(file[: -len(".ipynb")]).strip()
+    return name, COUNTER.sub("", name).strip()
+
+
+def _state(data: bytes, release: nbformat.NotebookNode | None) -> tuple[bool, bool]:
+    """Whether this is a notebook that can be read, and whether somebody has worked in it."""
+    try:
+        cells = parse(data)
+    except (Reject, MemoryError, RecursionError):
+        return False, True
+    if release is None:
+        return True, True
+    blanks = {name_of(cell): cell.source for cell in release.cells if is_solution(cell)}
+    theirs = [
+        (name, cell.source)
+        for name, cell in zip(match(cells, release), cells, strict=True)
+        if name in blanks
+    ]
+    return True, not theirs or any(blanks[name] != text for name, text in theirs)
+
+
+def _judge(
+    course: Course, assignment: str, choice: Choice, due: datetime | None, layout: str
+) -> None:
+    """Add when it was handed in, how late that is, and what is there already."""
+    person = choice.person
+    until = max(due, person.extension) if due and person.extension else due
+    if layout == "canvas" and choice.found.late and choice.when is None and due:
+        choice.when = due + timedelta(seconds=1)  # by how much, Canvas does not say
+    if until and choice.when and choice.when > until:
+        choice.late = choice.when - until
+    folder = course.folder("submitted", person.learner, assignment)
+    if not os.path.lexists(folder):
+        return
+    choice.state = "replaces"
+    path = folder / f"{assignment}.ipynb"
+    before = timestamp(folder / "timestamp.txt")[0]
+    if path.is_file() and not path.is_symlink() and not folder.is_symlink():
+        with path.open("rb") as file:
+            same = _digest(file.read(MAX_BYTES + 1)) == choice.digest
+        if same and choice.when in (before, None):
+            choice.state = "same"
+        elif before and choice.when and choice.when < before and not same:
+            choice.state = "older"
+
+
+def _remark(result: Plan, due: datetime | None, zone: tzinfo | None) -> None:
+    """Say what is not known, and what that means for who is late."""
+    times = [choice.when for choice in result.choices]
+    say = result.notes.append
+    if due is None:
+        say("the assignment has no due date here, so nobody is late")
+    if result.layout == "canvas" and any(choice.found.late for choice in result.choices):
+        say(
+            "Canvas says who was late, and not by how much: it counts as a second here"
+            if due
+            else "Canvas calls some late; here nobody is, because the assignment has no due date"
+        )
+    elif result.layout == "moodle" and None in times:
+        say("it is not known when some handed in: give the grading worksheet as ROSTER")
+    elif result.layout == "plain" and None in times:
+        say("the files' times are those of the download, so nobody is late")
+    if zone is None and result.layout in ("moodle", "plain") and any(times):
+        here = datetime.now().astimezone().tzname()
+        say(f"times are read as {here}, this machine's; ZONE=Europe/Berlin is for another")
+    extended = [person for person in result.people if person.extension]
+    if extended and due is None:
+        say(f"{len(extended)} extensions are not kept: set the due date, then run this again")
+    elif extended:
+        say(f"{len(extended)} have an extension")
+
+
+def _path(one: Found) -> str:
+    return printable(one.member.path)[:120]
+
+
+def _release(course: Course, assignment: str) -> nbformat.NotebookNode | None:
+    path = course.folder("release", ".", assignment) / f"{assignment}.ipynb"
+    try:
+        return nbformat.read(path, as_version=4)
+    except (OSError, ValueError, nbformat.reader.NotJSONError):
+        return None
+
+
+# --- the gradebook
+
+
+@contextlib.contextmanager
+def open_gradebook(course: Course) -> Iterator[Gradebook]:
+    """nbgrader's gradebook.
+
+    Raises:
+        Refusal: if it cannot be used; the message says what to do.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)
+        try:
+            with Gradebook(course.db_url, course.course_id) as gradebook:
+                yield gradebook
+        except SQLAlchemyError as error:
+            reason = storage.explain(error, course) or type(error).__name__
+            raise Refusal(f"the gradebook cannot be used: {reason}") from error
+
+
+def has_gradebook(course: Course) -> bool:
+    """Whether there is one already; opening it would make one."""
+    path = storage._file(course)
+    return path is None or path.is_file()
+
+
+def students(course: Course) -> list[Person]:
+    """Those whom the gradebook knows; making one only to look is left to the real run."""
+    if not has_gradebook(course):
+        return []
+    with open_gradebook(course) as gradebook:
+        return [
+            Person(
+                first=student.first_name or "",
+                last=student.last_name or "",
+                email=student.email or "",
+                lms_id=student.lms_user_id or "",
+                ids=frozenset(filter(None, (student.lms_user_id,))),
+                learner=student.id,
+            )
+            for student in gradebook.students
+        ]
+
+
+def _due(course: Course, assignment: str) -> datetime | None:
+    if not has_gradebook(course):
+        return None
+    with open_gradebook(course) as gradebook, contextlib.suppress(MissingEntry):
+        return gradebook.find_assignment(assignment).duedate
+    return None
+
+
+# --- doing it
+
+
+def do(course: Course, assignment: str, source: Source, result: Plan) -> None:
+    """Write what the plan says; each submission whole or not at all, and safe to repeat.
+
+    What is replaced is kept in ``progress/ASSIGNMENT/replaced/NAME/``, and what feedback has to be
+    called to be returned in ``progress/ASSIGNMENT/collected/NAME.json``.
+
+    Raises:
+        Refusal: if it cannot be written.
+    """
+    (course.root / "progress").mkdir(exist_ok=True)
+    with _alone(course.root / "progress" / ".lock"):
+        storage.check(course, assignment)
+        try:
+            for choice in result.choices:
+                if choice.state in ("new", "replaces"):
+                    _write(course, assignment, source, choice)
+                if choice.state != "older":
+                    _note(course, assignment, choice, result.layout)
+        except (OSError, Reject) as error:
+            raise Refusal(storage.explain(error, course) or str(error)) from error
+        _enrol(course, assignment, result)
+
+
+def _write(course: Course, assignment: str, source: Source, choice: Choice) -> None:
+    learner = choice.person.learner
+    target = course.folder("submitted", learner, assignment)
+    if target.parent.is_symlink() or (target.parent.exists() and not target.parent.is_dir()):
+        raise Refusal(f"submitted/{learner} is a link or a file: remove it")
+    data = source.read(choice.found.member)
+    if _digest(data) != choice.digest:
+        raise Refusal(f"{source.shown} changed while it was read; run the same command again")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".collect-") as place:
+        made = Path(place, assignment)
+        made.mkdir()
+        (made / f"{assignment}.ipynb").write_bytes(data)
+        if choice.when:
+            (made / "timestamp.txt").write_text(f"{choice.when:{STAMP}}\n")
+        if os.path.lexists(target):
+            os.rename(target, _keep(course, assignment, learner))
+        os.rename(made, target)
+
+
+def _keep(course: Course, assignment: str, learner: str) -> Path:
+    """Where what is replaced goes: a number of its own for each."""
+    folder = course.progress(assignment) / "replaced" / learner
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while os.path.lexists(folder / str(number)):
+        number += 1
+    return folder / str(number)
+
+
+def _note(course: Course, assignment: str, choice: Choice, layout: str) -> None:
+    """Keep what the system calls this submission; :mod:`grading.hand_back` needs it."""
+    found, owner = choice.found, choice.found.owner
+    entry = {"layout": layout, "folder": found.folder, "id": owner.id, "name": owner.name}
+    entry |= {"file": found.file, "sha256": choice.digest}
+    path = course.progress(assignment) / "collected" / f"{choice.person.learner}.json"
+    storage.write(path, json.dumps(entry, indent=1))
+
+
+def _enrol(course: Course, assignment: str, result: Plan) -> None:
+    """Make the gradebook know names, addresses and extensions."""
+    there = {choice.person.learner: choice.person for choice in result.choices}
+    everybody = {person.learner: person for person in result.people} | there
+    due = _due(course, assignment)
+    extended = [person for person in there.values() if person.extension] if due else []
+    if extended:
+        register(course, assignment)
+    with open_gradebook(course) as gradebook:
+        for learner, person in sorted(everybody.items()):
+            names = {"first_name": person.first, "last_name": person.last, "email": person.email}
+            names["lms_user_id"] = person.lms_id
+            gradebook.update_or_create_student(
+                learner, **{name: text for name, text in names.items() if text}
+            )
+        for person in extended:
+            more = max(person.extension - due, timedelta(0)) or None
+            try:
+                before = gradebook.find_submission(assignment, person.learner).extension
+            except MissingEntry:
+                before = None
+            if before != more:
+                gradebook.update_or_create_submission(assignment, person.learner, extension=more)
+                # What was deducted rests on the earlier date: it is graded again.
+                storage.forget(course.progress(assignment), person.learner)
+
+
+# --- saying it
+
+
+def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
+    """The plan as text, for a terminal."""
+    system = {"plain": "a folder of NAME.ipynb"}.get(result.layout, result.layout.capitalize())
+    lines = [f"{source.shown}: {system}, {result.members} files"]
+    states = {"new": [], "replaces": [], "same": [], "older": []}
+    for choice in result.choices:
+        when = f"{choice.when:%Y-%m-%d %H:%M} UTC" if choice.when else "time unknown"
+        line = f"{choice.person.learner}: {_path(choice.found)}  ({when})"
+        states[choice.state].append(line)
+    late = [
+        f"{choice.person.learner}: by {_span(choice.late)}"
+        for choice in result.choices
+        if choice.late
+    ]
+    parts = (
+        ("taken" if done else "would be taken", states["new"]),
+        (f"{'' if done else 'would be '}replaced; the earlier one is kept", states["replaces"]),
+        ("there already, unchanged", states["same"]),
+        ("not taken: older than what is there", states["older"]),
+        ("late", late),
+        ("extra files", result.extra),
+        ("misnamed", result.misnamed),
+        ("not matched to a learner, and not taken", result.unmatched),
+        ("cannot be taken", result.unusable),
+        ("in the roster, and nothing here", [", ".join(result.nothing)] if result.nothing else []),
+        ("notes", result.notes),
+    )  # fmt: skip
+    for title, entries in parts:
+        if entries:
+            count = len(result.nothing) if entries == [", ".join(result.nothing)] else len(entries)
+            lines += ["", f"{title} ({count}):", *(f"  {entry}" for entry in entries)]
+    lines.append("")
+    if done:
+        lines.append(f"Done. Grade them: make grade ASSIGNMENT={assignment}")
+    else:
+        lines.append("Nothing was written. The same command with DO=1 does it.")
+    return "\n".join(lines)
+
+
+def _span(late: timedelta) -> str:
+    hours, rest = divmod(int(late.total_seconds()), 3600)
+    return f"{hours // 24} d {hours % 24} h" if hours >= 24 else f"{hours} h {rest // 60} min"
+
+
+def zone_of(name: str | None) -> tzinfo | None:
+    """A time zone by its name, as in ``Europe/Berlin``; None, the machine's, for none.
+
+    Raises:
+        Refusal: if there is no such zone.
+    """
+    if not name:
+        return None
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise Refusal(
+            f"there is no time zone {printable(name)!r}; one is written as Europe/Berlin, or UTC"
+        ) from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Show what would be taken, or take it; 0, or 2 if refused."""
+    parser = argparse.ArgumentParser(
+        prog="python -m grading.collect",
+        description="Bring a download of Canvas, Moodle or Gradescope into submitted/.",
+        epilog="Exit status: 0 shown or done, 2 refused.",
+    )
+    parser.add_argument("source", type=Path, metavar="FROM", help="the download: a zip or a folder")
+    parser.add_argument("assignment", help="the name of a folder in solutions/")
+    parser.add_argument("--roster", type=Path, metavar="CSV", help="who is in the course")
+    parser.add_argument("--zone", metavar="ZONE", help="of times without one, as Europe/Berlin")
+    parser.add_argument("--do", action="store_true", help="write; otherwise it is only shown")
+    parser.add_argument(
+        "--course", type=Path, default=Path.cwd(), metavar="DIR", help="the course's folder"
+    )
+    options = parser.parse_args(arguments)
+    mask = os.umask(0o077)
+    source = None
+    try:
+        course = Course.open(options.course)
+        known(course, options.assignment)
+        zone = zone_of(options.zone)
+        table = roster.read(options.roster) if options.roster else None
+        source = Source(options.source, zone, options.roster)
+        result = plan(course, options.assignment, source, table, zone)
+        if options.do:
+            do(course, options.assignment, source, result)
+        print(tell(result, source, options.assignment, options.do))
+    except Refusal as refusal:
+        print(f"refused: {refusal}", file=sys.stderr)
+        return 2
+    finally:
+        if source is not None:
+            source.close()
+        os.umask(mask)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

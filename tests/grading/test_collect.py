@@ -1,0 +1,757 @@
+"""From a system's download to ``submitted/``: layouts, learners, times, and hostile archives."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import stat
+import struct
+import zipfile
+from datetime import datetime
+
+import pytest
+from course_folder import NAME, RIGHT, answers, source
+from downloads import DAY, GRADEBOOK, POINTS, WORKSHEET, pack, table, unpack, worksheet_row
+from nbgrader.api import Gradebook
+from test_grading import new_course
+
+from grading import collect, roster
+from grading.course import Refusal
+
+WORKED = json.dumps(answers(**RIGHT)).encode()
+HALF = json.dumps(answers(double=RIGHT["double"])).encode()
+BLANK = json.dumps(answers()).encode()
+BOOK = f"{NAME}.ipynb"
+ADA, BOB, CY = "Ada Lovelace", "Bob O'Neil", "Chloé Ångström"
+
+
+def moodle(name, number, plugin="file"):
+    return f"{name}_{number}_assignsubmission_{plugin}"
+
+
+@pytest.fixture
+def course(tmp_path, empty_gradebook):
+    root = tmp_path / "course"
+    root.mkdir()
+    shutil.copy(empty_gradebook, root)
+    folder = new_course(root)
+    release = root / "exercises" / NAME
+    release.mkdir(parents=True)
+    (release / BOOK).write_bytes(BLANK)
+    return folder
+
+
+@pytest.fixture
+def run(course, capsys):
+    """Run the command; its exit status and what it printed."""
+
+    def command(download, *options, assignment=NAME):
+        words = [str(download), assignment, "--course", str(course.root), "--zone", "UTC"]
+        code = collect.main([*words, *map(str, options)])
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    return command
+
+
+def files(root):
+    """Every file below a folder, with its content's hash."""
+    return {
+        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+def handed_in(course):
+    """What is in ``submitted/``: each learner's bytes and time."""
+    found = {}
+    for path in sorted(course.root.glob(f"submitted/*/{NAME}/{BOOK}")):
+        stamp = path.with_name("timestamp.txt")
+        found[path.parts[-3]] = (path.read_bytes(), stamp.read_text() if stamp.exists() else "")
+    return found
+
+
+def students(course):
+    with Gradebook(f"sqlite:///{course.root}/gradebook.db", "attention-position-cache") as book:
+        return {
+            one.id: (one.first_name, one.last_name, one.email, one.lms_user_id)
+            for one in book.students
+        }
+
+
+def due(course, when, learner=None):
+    """Set the due date, after the command that instructors use."""
+    url = f"sqlite:///{course.root}/gradebook.db"
+    with Gradebook(url, "attention-position-cache") as book:
+        book.update_or_create_assignment(NAME, duedate=when)
+
+
+def worksheet(path, *rows, **options):
+    return table(path, [WORKSHEET, *rows], **options)
+
+
+# --- one case by hand
+
+
+def test_without_do_nothing_is_written_and_with_it_just_that(course, run, tmp_path):
+    download = pack(tmp_path / "d.zip", {f"{moodle(ADA, 7)}/{BOOK}": WORKED})
+    sheet = worksheet(
+        tmp_path / "w.csv",
+        worksheet_row(7, ADA, "ada@uni.example", "Sunday, 1 March 2026, 11:58 AM"),
+    )
+    before = files(course.root)
+    code, said = run(download, "--roster", sheet)
+    assert code == 0
+    assert f"would be taken (1):\n  ada: {ADA}_7" in said
+    assert "Nothing was written" in said
+    assert files(course.root) == before
+    code, said = run(download, "--roster", sheet, "--do")
+    assert code == 0
+    assert "\ntaken (1):" in said
+    assert handed_in(course) == {"ada": (WORKED, "2026-03-01 11:58:00 UTC\n")}
+    assert students(course) == {"ada": ("Ada", "Lovelace", "ada@uni.example", None)}
+
+
+def test_what_was_collected_is_graded(course, run, tmp_path):
+    download = pack(tmp_path / "d.zip", {"ada.ipynb": WORKED, "bob.ipynb": BLANK})
+    assert run(download, "--do")[0] == 0
+    assert course.grade() == 0
+    assert course.scores() == {"ada": ("5.0", "graded"), "bob": ("0.0", "graded")}
+
+
+# --- layouts
+
+
+ROSTER = [
+    ["learner", "first name", "last name", "email", "section", "id"],
+    ["ada", "Ada", "Lovelace", "ada@uni.example", "A", "101"],
+    ["bob", "Bob", "O'Neil", "bob@uni.example", "B", "102"],
+    ["cy", "Chloé", "Ångström", "cy@uni.example", "A", "103"],
+]
+METADATA = """---
+submission_31:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: '101'
+    :email: ada@uni.example
+  :created_at: 2026-03-01 12:00:30.644186000 Z
+  :score: 0.0
+  :results:
+    :output: "x\\n  :created_at: 1999-01-01 00:00:00 Z"
+submission_32:
+  :submitters:
+  - :name: B. O.
+    :sid: '102'
+    :email: BOB@uni.example
+  - :name: Chloé Ångström
+    :sid: '103'
+    :email: ''
+  :created_at: 2026-03-02 09:00:00 +02:00
+"""
+LAYOUTS = {
+    "canvas": {
+        f"lovelaceada_101_9001_{BOOK}": WORKED,
+        f"oneilbob_LATE_102_9002_{NAME}-1.ipynb": HALF,
+        f"ångströmchloé_103_9003_{BOOK}": WORKED,
+    },
+    "moodle folders": {
+        f"{moodle(ADA, 7)}/{BOOK}": WORKED,
+        f"{moodle(BOB, 8)}/{BOOK}": HALF,
+        f"{moodle(CY, 9)}/{BOOK}": WORKED,
+        f"{moodle(CY, 9, 'onlinetext')}/onlinetext.html": b"<p>hello</p>",
+    },
+    "moodle before 4.1": {
+        f"{moodle(ADA, 7)}_/{BOOK}": WORKED,
+        f"{moodle(BOB, 8)}_/{BOOK}": HALF,
+        f"{moodle(CY, 9)}_/{BOOK}": WORKED,
+    },
+    "moodle files": {
+        f"{moodle(ADA, 7)}_{BOOK}": WORKED,
+        f"{moodle(BOB, 8)}_{BOOK}": HALF,
+        f"{moodle(CY, 9)}_x_99_assignsubmission_file_{BOOK}": WORKED,
+    },
+    "gradescope": {
+        "assignment_5_export/submission_metadata.yml": METADATA.encode(),
+        f"assignment_5_export/submission_31/{BOOK}": WORKED,
+        f"assignment_5_export/submission_32/{BOOK}": HALF,
+    },
+    "plain": {"ada.ipynb": WORKED, "bob@uni.example.ipynb": HALF, "103.ipynb": WORKED},
+}
+
+
+@pytest.mark.parametrize("unpacked", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_each_layout_is_recognized_as_zip_and_as_folder(course, run, tmp_path, layout, unpacked):
+    download = pack(tmp_path / "d.zip", LAYOUTS[layout])
+    sheet = table(tmp_path / "r.csv", ROSTER)
+    if unpacked:
+        download = unpack(download, tmp_path / "unpacked" / "around it")
+        sheet = sheet.rename(download / "r.csv")  # beside the files, as people keep it
+    code, said = run(download, "--roster", sheet, "--do")
+    assert code == 0
+    kind = {"plain": "a folder of NAME.ipynb"}.get(layout, layout.split()[0].capitalize())
+    assert f": {kind}, {len(LAYOUTS[layout])} files" in said
+    data = {name: data for name, (data, _) in handed_in(course).items()}
+    third = HALF if layout == "gradescope" else WORKED  # there, bob and cy handed in as a group
+    assert data == {"ada": WORKED, "bob": HALF, "cy": third}
+    assert "not matched" not in said
+    assert "extra files" not in said  # Moodle's page of typed text is none
+    assert ("misnamed" in said) == (layout == "moodle files")  # cy's has a name of its own
+    assert students(course)["cy"] == ("Chloé", "Ångström", "cy@uni.example", "103")
+
+
+def test_gradescope_says_when(course, run, tmp_path):
+    run(pack(tmp_path / "d.zip", LAYOUTS["gradescope"]), "--do")
+    times = {name: when for name, (_, when) in handed_in(course).items()}
+    # Without a roster, its own names and addresses are one.
+    assert times == {
+        "ada": "2026-03-01 12:00:30 UTC\n",
+        "bob": "2026-03-02 07:00:00 UTC\n",
+        "angstrom-chloe": "2026-03-02 07:00:00 UTC\n",
+    }
+    assert students(course)["ada"] == ("Ada", "Lovelace", "ada@uni.example", "101")
+
+
+@pytest.mark.parametrize("form", ["list", "- 1", "{", "&a [*a]", "[" * 5000, "\x00"])
+def test_metadata_that_are_none_do_no_harm(course, run, tmp_path, form):
+    entries = {"submission_metadata.yml": form.encode(), f"submission_1/{BOOK}": WORKED}
+    code, said = run(pack(tmp_path / "d.zip", entries), "--do")
+    assert code == 2 if "refused" in said else "not matched to a learner" in said
+    assert handed_in(course) == {}
+
+
+def test_a_download_of_nothing_known_is_refused_with_what_it_holds(course, run, tmp_path):
+    code, said = run(pack(tmp_path / "d.zip", {"a/b.txt": b"", "c.pdf": b""}))
+    assert code == 2
+    assert "no download of Canvas, Moodle or Gradescope" in said
+    assert "a/b.txt, c.pdf" in said
+
+
+# --- rosters
+
+
+def test_the_systems_exports_are_rosters_as_they_are(tmp_path):
+    canvas = [
+        [*GRADEBOOK, "Warmup (55)", "Current Score"],
+        ["", "", "", "", "", "Manual Posting", ""],
+        [POINTS, "", "", "", "", "5.00", "(read only)"],
+        ["Lovelace, Ada", "101", "S1", "alovelace", "A", "", "0"],
+    ]
+    gradescope = [
+        ["First Name", "Last Name", "SID", "Email", "Role", "Section"],
+        ["Ada", "Lovelace", "S1", "ada@uni.example", "Student", "A"],
+        ["Tea", "Cher", "", "t@uni.example", "Instructor", "A"],
+    ]
+    extended = "Submitted for grading - Extension granted until: Sunday, 8 March 2026, 12:00 PM"
+    sheet = [
+        WORKSHEET,
+        worksheet_row(7, ADA, "ada@uni.example", "Sunday, March 1, 2026, 1:05 PM", status=extended),
+    ]
+    found = {}
+    for kind, rows in (("canvas", canvas), ("gradescope", gradescope), ("moodle", sheet)):
+        read = roster.read(table(tmp_path / kind, rows, bom=True, end="\r\n"))
+        assert read.kind == kind
+        (found[kind],) = roster.people(read, collect.zone_of("UTC"))
+        assert (found[kind].first, found[kind].last) == ("Ada", "Lovelace")
+    assert (found["canvas"].lms_id, found["canvas"].login) == ("101", "alovelace")
+    assert (found["gradescope"].lms_id, found["gradescope"].section) == ("S1", "A")
+    assert found["moodle"].participant == "7"
+    assert found["moodle"].submitted == datetime(2026, 3, 1, 13, 5)
+    assert found["moodle"].extension == datetime(2026, 3, 8, 12, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"a,b\n1,2\n", "does not say who the learners are. Its columns: a, b"),
+        (b"name,email\nx,y,z\n", "record 2 has 3 cells and the header 2"),
+        (b'name,email\n"x,y\n', "is no CSV"),
+        (b"name,email\n\xff,y\n", r"is not UTF-8 text \(byte 11\)"),
+        (b"name,extension\nAda,soon\n", r"record 2: the extension 'soon' is no date"),
+        (b"learner,name\nada,Ada\nADA,Bea\n", "two learners would be 'ADA'"),
+        (b"name\n!!!\n", "a folder cannot be named after"),
+        (b"", "does not say who"),
+    ],
+)
+def test_a_roster_that_cannot_be_used_is_refused_with_the_place(tmp_path, data, reason):
+    (tmp_path / "r.csv").write_bytes(data)
+    with pytest.raises(Refusal, match=reason):
+        roster.named(roster.people(roster.read(tmp_path / "r.csv")), [])
+
+
+def test_a_name_stays_whichever_roster_comes_next(course, run, tmp_path):
+    first = table(tmp_path / "1.csv", [["name", "email", "id"], [ADA, "ada@uni.example", "101"]])
+    download = pack(tmp_path / "d.zip", {f"lovelaceada_101_1_{BOOK}": WORKED})
+    run(download, "--roster", first, "--do")
+    assert list(handed_in(course)) == ["ada"]
+    gradebook = [GRADEBOOK, ["Lovelace, Ada", "101", "S1", "xy1815", "A"]]
+    run(download, "--roster", table(tmp_path / "2.csv", gradebook), "--do")
+    # and a second Ada, of another university, does not become the first
+    third = [
+        ["name", "email", "id"],
+        [ADA, "ada@uni.example", ""],
+        ["Ada Yonath", "ada@other.example", "101"],  # in another system's numbers
+    ]
+    assert run(download, "--roster", table(tmp_path / "3.csv", third), "--do")[0] == 0
+    assert list(handed_in(course)) == ["ada"]
+    assert sorted(students(course)) == ["ada", "ada@other.example"]
+
+
+def test_numbers_of_another_assignment_match_nobody(course, run, tmp_path):
+    # Moodle numbers the participants of each assignment anew.
+    sheet = worksheet(tmp_path / "w.csv", worksheet_row(7, BOB, "bob@uni.example"))
+    download = pack(tmp_path / "d.zip", {f"{moodle(ADA, 7)}/{BOOK}": WORKED})
+    _, said = run(download, "--roster", sheet, "--do")
+    assert "participant 7 is \"Bob O'Neil\" in the roster and 'Ada Lovelace' here" in said
+    assert handed_in(course) == {}
+
+
+def test_two_of_one_name_are_told_apart_by_number_or_not_at_all(course, run, tmp_path):
+    rows = [
+        worksheet_row(7, ADA, "ada@uni.example"),
+        worksheet_row(8, ADA, "lovelace@uni.example"),
+    ]
+    sheet = worksheet(tmp_path / "w.csv", *rows)
+    download = pack(
+        tmp_path / "d.zip", {f"{moodle(ADA, 8)}/{BOOK}": WORKED, f"{moodle(ADA, 9)}/{BOOK}": HALF}
+    )
+    _, said = run(download, "--roster", sheet, "--do")
+    assert "2 learners of the roster are called 'Ada Lovelace'" in said
+    assert handed_in(course) == {"lovelace": (WORKED, "")}
+
+
+def test_without_a_roster_the_gradebook_knows_people_and_namesakes_are_not_merged(
+    course, run, tmp_path
+):
+    sheet = worksheet(tmp_path / "w.csv", worksheet_row(7, ADA, "ada@uni.example"))
+    first = pack(tmp_path / "d.zip", {f"{moodle(ADA, 7)}/{BOOK}": HALF})
+    run(first, "--roster", sheet, "--do")
+    run(pack(tmp_path / "d.zip", {f"{moodle(ADA, 31)}/{BOOK}": WORKED}), "--do")
+    assert handed_in(course)["ada"][0] == WORKED
+    two = {f"{moodle(ADA, 31)}/{BOOK}": HALF, f"{moodle(ADA, 32)}/{BOOK}": HALF}
+    _, said = run(pack(tmp_path / "d.zip", two), "--do")
+    assert said.count("the system has several of this name, and ada is one") == 2
+    # One who left the course, with the name of one who is in the worksheet.
+    two = {f"{moodle(ADA, 7)}/{BOOK}": HALF, f"{moodle(ADA, 9)}/{BOOK}": BLANK}
+    _, said = run(pack(tmp_path / "d.zip", two), "--roster", sheet, "--do")
+    assert "Lovelace_9_assignsubmission_file/warmup.ipynb: the system has several" in said
+    assert {name: data for name, (data, _) in handed_in(course).items()} == {"ada": HALF}
+
+
+# --- which file counts
+
+
+def _zip_of(tmp_path, entries, times=None):
+    inside = {f"{moodle(ADA, 7)}/{name}": data for name, data in entries.items()}
+    times = {f"{moodle(ADA, 7)}/{name}": when for name, when in (times or {}).items()}
+    # Somebody else, a day earlier: so the times are not those of the download.
+    inside[f"{moodle(BOB, 8)}/{BOOK}"] = HALF
+    times[f"{moodle(BOB, 8)}/{BOOK}"] = (2026, 2, 28, 12, 0, 0)
+    return pack(tmp_path / "d.zip", inside, times)
+
+
+@pytest.mark.parametrize(
+    ("entries", "times", "wanted", "words"),
+    [
+        # A browser's second copy beside the untouched release.
+        ({BOOK: BLANK, f"{NAME} (1).ipynb": WORKED}, {}, WORKED, "untouched"),
+        # The newest counts, though an earlier one has the right name,
+        (
+            {BOOK: HALF, "final.ipynb": WORKED},
+            {"final.ipynb": (2026, 3, 1, 12, 5, 0)},
+            WORKED,
+            rf"final.ipynb: taken as {NAME}.ipynb",
+        ),
+        # but not where it is untouched,
+        ({BOOK: WORKED, "b.ipynb": BLANK}, {"b.ipynb": (2026, 3, 2, 0, 0, 0)}, WORKED, "untouched"),
+        # or no notebook at all.
+        ({BOOK: WORKED, "b.ipynb": b"{"}, {"b.ipynb": (2026, 3, 2, 0, 0, 0)}, WORKED, "be read"),
+        # Names that differ by case or by Unicode's form alone.
+        ({"WARMUP.ipynb": WORKED, "notes.pdf": b"%"}, {}, WORKED, "notes.pdf: no notebook"),
+        ({"\uff57armup.IPYNB": WORKED}, {}, WORKED, "taken"),
+        # Of two that cannot be ordered, the one with the right name; and that is said.
+        ({BOOK: WORKED, "other.ipynb": HALF}, {}, WORKED, "which is newer is unknown; look"),
+        ({BOOK: WORKED, "Warmup.ipynb": HALF}, {}, WORKED, "which is newer is unknown; look"),
+        # Broken is taken too, and gets its reason when it is graded.
+        ({BOOK: b"{"}, {}, b"{", "taken"),
+    ],
+)
+def test_of_several_files_one_counts_and_the_others_are_named(
+    course, run, tmp_path, entries, times, wanted, words
+):
+    _, said = run(_zip_of(tmp_path, entries, times), "--do")
+    assert handed_in(course)["lovelace-ada"][0] == wanted
+    assert re.search(words, said)
+
+
+def test_an_untouched_release_alone_is_taken(course, run, tmp_path):
+    run(_zip_of(tmp_path, {BOOK: BLANK}), "--do")
+    assert handed_in(course)["lovelace-ada"][0] == BLANK
+
+
+def test_another_assignments_file_is_not_taken(course, run, tmp_path):
+    other = course.root / "solutions" / "second"
+    other.mkdir()
+    (other / "second.ipynb").write_text(json.dumps(source()))
+    _, said = run(_zip_of(tmp_path, {"Second (2).ipynb": WORKED}), "--do")
+    assert "another assignment's; left out" in said
+    assert "lovelace-ada: handed in nothing that can be taken" in said
+    assert list(handed_in(course)) == ["o-neil-bob"]
+
+
+def test_a_learner_with_endless_notebooks_costs_twenty(course, run, tmp_path, monkeypatch):
+    entries = {f"{number}.ipynb": HALF for number in range(30)}
+    read = []
+    state = collect._state
+    monkeypatch.setattr(collect, "_state", lambda *words: read.append(1) or state(*words))
+    _, said = run(_zip_of(tmp_path, entries))
+    assert said.count("not looked at, after 20 others") == 10
+    assert len(read) == 21
+
+
+# --- again
+
+
+def test_again_is_safe_and_what_is_replaced_is_kept(course, run, tmp_path):
+    run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    _, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    assert "there already, unchanged (2)" in said
+    later = {BOOK: (2026, 3, 2, 9, 0, 0)}
+    download = _zip_of(tmp_path, {BOOK: WORKED}, later)
+    before = files(course.root)
+    _, said = run(download)
+    assert "would be replaced; the earlier one is kept (1):\n  lovelace-ada" in said
+    assert files(course.root) == before
+    run(download, "--do")
+    assert handed_in(course)["lovelace-ada"] == (WORKED, "2026-03-02 09:00:00 UTC\n")
+    kept = course.root / "progress" / NAME / "replaced" / "lovelace-ada" / "1"
+    assert (kept / BOOK).read_bytes() == HALF
+    assert (kept / "timestamp.txt").read_text() == "2026-03-01 12:00:00 UTC\n"
+    # An older download takes nothing back.
+    _, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    assert "not taken: older than what is there (1)" in said
+    assert handed_in(course)["lovelace-ada"][0] == WORKED
+
+
+def test_a_failure_in_the_middle_loses_nothing(course, run, tmp_path, monkeypatch):
+    run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    rename = os.rename
+
+    def fails(source, target):
+        if str(target).endswith(f"lovelace-ada/{NAME}"):
+            raise OSError(28, "No space left on device", str(target))
+        return rename(source, target)
+
+    download = _zip_of(tmp_path, {BOOK: WORKED}, {BOOK: (2026, 3, 2, 9, 0, 0)})
+    monkeypatch.setattr(os, "rename", fails)
+    code, said = run(download, "--do")
+    assert code == 2
+    assert "free some space" in said
+    kept = course.root / "progress" / NAME / "replaced" / "lovelace-ada" / "1" / BOOK
+    assert kept.read_bytes() == HALF
+    monkeypatch.setattr(os, "rename", rename)
+    run(download, "--do")
+    assert handed_in(course)["lovelace-ada"][0] == WORKED
+    left = [path.name for path in (course.root / "submitted").rglob(".*")]
+    assert left == []
+
+
+def test_while_grading_nothing_is_collected(course, run, tmp_path):
+    import fcntl
+
+    lock = course.root / "progress" / ".lock"
+    lock.parent.mkdir()
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        code, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    assert code == 2
+    assert "another run is grading" in said
+    assert handed_in(course) == {}
+
+
+def test_a_link_in_place_of_a_learners_folder_is_not_followed(course, run, tmp_path):
+    (course.root / "submitted").mkdir()
+    (course.root / "submitted" / "lovelace-ada").symlink_to(tmp_path)
+    code, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    assert code == 2
+    assert "submitted/lovelace-ada is a link" in said
+    assert not (tmp_path / NAME).exists()
+
+
+# --- late
+
+
+def test_moodles_worksheet_says_when_and_the_zip_of_moodle_does_not(course, run, tmp_path):
+    due(course, "2026-03-01 12:00:00 UTC")
+    written = (2026, 3, 9, 8, 0, 0)  # when it was downloaded
+    entries = {f"{moodle(ADA, 7)}/{BOOK}": WORKED, f"{moodle(BOB, 8)}/{BOOK}": HALF}
+    download = pack(tmp_path / "d.zip", entries, dict.fromkeys(entries, written))
+    _, said = run(download)
+    assert "\nlate" not in said
+    assert "give the grading worksheet as ROSTER" in said
+    sheet = worksheet(
+        tmp_path / "w.csv",
+        worksheet_row(7, ADA, "ada@uni.example", "Sunday, 1 March 2026, 1:58 PM"),
+        worksheet_row(8, BOB, "bob@uni.example", "Sunday, 1 March 2026, 11:58 AM"),
+    )
+    _, said = run(download, "--roster", sheet)
+    assert "late (1):\n  ada: by 1 h 58 min" in said
+    # The same hours, an hour east: 12:58 UTC.
+    _, said = run(download, "--roster", sheet, "--zone", "Europe/Paris")
+    assert "ada: by 0 h 58 min" in said
+    code, said = run(download, "--zone", "Atlantis/Poseidonis")
+    assert code == 2
+    assert "no time zone 'Atlantis/Poseidonis'" in said
+
+
+def test_files_times_count_where_they_are_their_own(course, run, tmp_path):
+    names = ("ada.ipynb", "bob.ipynb")
+    entries = dict.fromkeys(names, WORKED)
+    _, said = run(pack(tmp_path / "d.zip", entries))
+    assert "the assignment has no due date here, so nobody is late" in said
+    due(course, "2026-03-01 12:00:00 UTC")
+    _, said = run(pack(tmp_path / "d.zip", entries))
+    assert "times are those of the download" in said
+    assert "\nlate" not in said
+    times = {"ada.ipynb": (2026, 3, 1, 11, 0, 0), "bob.ipynb": (2026, 3, 3, 12, 0, 0)}
+    _, said = run(pack(tmp_path / "d.zip", entries, times), "--zone", "")
+    assert "late (1):\n  bob: by 2 d 0 h" in said
+    assert "this machine's; ZONE=" in said
+
+
+def test_canvas_says_late_and_not_by_how_much(course, run, tmp_path):
+    download = pack(tmp_path / "d.zip", LAYOUTS["canvas"])
+    _, said = run(download)
+    assert "here nobody is, because the assignment has no due date" in said
+    due(course, "2026-03-01 12:00:00 UTC")
+    _, said = run(download, "--do")
+    assert "late (1):\n  oneilbob" in said
+    assert handed_in(course)["oneilbob"][1] == "2026-03-01 12:00:01 UTC\n"
+    assert handed_in(course)["lovelaceada"][1] == ""
+    course.grade()
+    assert course.table()["oneilbob"]["late"] == "yes"
+
+
+def test_an_extension_reaches_the_gradebook_and_survives_another_file(course, run, tmp_path):
+    due(course, "2026-03-01 12:00:00 UTC")
+    rows = [["name", "email", "extension"], [ADA, "ada@uni.example", "2026-03-03"]]
+    sheet = table(tmp_path / "r.csv", [*rows, [BOB, "bob@uni.example", ""]])
+    late = (2026, 3, 2, 9, 0, 0)
+    entries = {f"{moodle(ADA, 7)}/{BOOK}": HALF, f"{moodle(BOB, 8)}/{BOOK}": HALF}
+    times = dict.fromkeys(entries, late)
+    times[f"{moodle(BOB, 8)}/{BOOK}"] = (2026, 3, 2, 9, 30, 0)
+    _, said = run(pack(tmp_path / "d.zip", entries, times), "--roster", sheet, "--do")
+    assert "late (1):\n  bob: by 21 h 30 min" in said
+    course.grade()
+    assert {name: row["late"] for name, row in course.table().items()} == {
+        "ada": "no",
+        "bob": "yes",
+    }
+    # Another file, still within the extension.
+    entries[f"{moodle(ADA, 7)}/{BOOK}"] = WORKED
+    times[f"{moodle(ADA, 7)}/{BOOK}"] = (2026, 3, 3, 9, 0, 0)
+    run(pack(tmp_path / "d.zip", entries, times), "--do")
+    course.grade()
+    assert course.table()["ada"]["late"] == "no"
+    assert course.scores()["ada"] == ("5.0", "graded")
+    # An extension that comes after grading: graded again, so that no deduction stands.
+    rows.append([BOB, "bob@uni.example", "2026-03-03"])
+    run(
+        pack(tmp_path / "d.zip", entries, times),
+        *("--roster", table(tmp_path / "r.csv", rows), "--do"),
+    )
+    record = course.root / "progress" / NAME / "bob.json"
+    assert not record.exists()
+    course.grade()
+    assert course.table()["bob"]["late"] == "no"
+
+
+# --- hostile archives
+
+
+def _raw(path, *entries):
+    """A zip whose members are written as they are told: a name, bytes, and what is odd."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data, changes in entries:
+            info = zipfile.ZipInfo("x", DAY)
+            info.filename = info.orig_filename = name
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.create_system = 3
+            info.external_attr = changes.pop("mode", stat.S_IFREG | 0o644) << 16
+            archive.writestr(info, data)
+            for attribute, value in changes.items():
+                setattr(info, attribute, value)
+    return path
+
+
+GOOD = ("ada.ipynb", WORKED, {})
+ATTACKS = {
+    "absolute": ([("/etc/cron.d/x", b"", {})], "is an absolute path"),
+    "drive": ([("C:x.ipynb", b"", {})], "is an absolute path"),
+    "climbs": ([("a/../../../x.ipynb", b"", {})], r"has an empty part, \. or \.\."),
+    "dot": ([("./x.ipynb", b"", {})], "has an empty part"),
+    "empty part": ([("a//x.ipynb", b"", {})], "has an empty part"),
+    "backslash": ([("..\\x.ipynb", b"", {})], "has a backslash"),
+    "nul": ([("bob.ipynb\0.txt", b"", {})], "has a NUL"),
+    "long": ([("a" * 2000, b"", {})], "more than 1000 characters"),
+    "link": ([("bob.ipynb", b"../solutions", {"mode": stat.S_IFLNK | 0o777})], "is a link"),
+    "device": ([("bob.ipynb", b"", {"mode": stat.S_IFCHR | 0o666})], "is a device"),
+    "pipe": ([("bob.ipynb", b"", {"mode": stat.S_IFIFO | 0o666})], "is a device, a pipe"),
+    "twice": ([("ada.ipynb", HALF, {})], "is in it twice"),
+    "case": ([("ADA.ipynb", HALF, {})], "is 'ada.ipynb' but for case"),
+    "form": ([("\uff42ob.ipynb", HALF, {}), ("bob.ipynb", HALF, {})], "but for case or Unicode"),
+    "bomb": (
+        [(f"{name}.ipynb", bytes(999), {"file_size": 190 * 2**20}) for name in "bcd"],
+        "makes it grow 200 times: a bomb",
+    ),
+    "large": ([("bob.ipynb", b"x", {"file_size": 2**31})], "is larger than 200 MB"),
+    "encrypted": ([("bob.ipynb", b"x", {"flag_bits": 1})], "is encrypted"),
+    "packed oddly": ([("bob.ipynb", b"x", {"compress_type": 14})], "in an unusual way"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_hostile_archive_is_refused_as_a_whole(course, run, tmp_path, attack):
+    entries, reason = ATTACKS[attack]
+    entries = [(name, data, dict(changes)) for name, data, changes in [GOOD, *entries]]
+    download = _raw(tmp_path / "d.zip", *entries)
+    before = files(tmp_path)
+    code, said = run(download, "--do")
+    assert code == 2
+    assert re.search(reason, said)
+    assert "nothing of it was taken" in said
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "reason"),
+    [
+        ("MAX_MEMBERS", 2, "has more than 2 members"),
+        ("MAX_DIRECTORY", 100, "has more than 10000 members"),
+        ("MAX_FILE", 2**10, "is larger than 0 MB"),
+        ("MAX_TOTAL", 3000, "makes more than 0 GB"),
+    ],
+)
+def test_too_much_is_refused(course, run, tmp_path, monkeypatch, limit, value, reason):
+    monkeypatch.setattr(collect, limit, value)
+    code, said = run(pack(tmp_path / "d.zip", {f"{name}.ipynb": WORKED for name in "abc"}))
+    assert code == 2
+    assert reason in said
+
+
+def test_members_that_share_their_bytes_are_refused(course, run, tmp_path):
+    with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
+        archive.writestr("a.ipynb", os.urandom(50_000))
+        info = archive.infolist()[0]
+        for name in "bcd":
+            other = zipfile.ZipInfo(f"{name}.ipynb")
+            for attribute in ("CRC", "compress_size", "file_size", "header_offset"):
+                setattr(other, attribute, getattr(info, attribute))
+            archive.filelist.append(other)
+        archive._didModify = True
+    code, said = run(tmp_path / "d.zip")
+    assert code == 2
+    assert "shares its bytes with others" in said
+
+
+def test_a_learners_own_bomb_costs_its_author_alone(course, run, tmp_path):
+    entries = {"ada.ipynb": WORKED, "bob.ipynb": b"[" + bytes(30 * 2**20)}
+    assert run(pack(tmp_path / "d.zip", entries), "--do")[0] == 0
+    assert len(handed_in(course)["bob"][0]) == 10 * 2**20 + 1  # no more is read of it
+    course.grade()
+    assert course.scores() == {"ada": ("5.0", "graded"), "bob": ("0.0", "zero")}
+    assert "is larger than 10 MB" in course.table()["bob"]["reason"]
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x05\x06", b"not a zip" * 99, b"PK\x03\x04" + bytes(99)])
+def test_what_is_no_zip_is_refused(course, run, tmp_path, data):
+    (tmp_path / "d.zip").write_bytes(data)
+    code, said = run(tmp_path / "d.zip")
+    assert code == 2
+    assert "is no zip that can be read" in said
+    assert run(tmp_path / "nowhere.zip")[1].startswith("refused: ")
+
+
+def test_a_folder_with_a_link_or_a_pipe_is_refused(course, run, tmp_path):
+    folder = unpack(pack(tmp_path / "d.zip", {"ada.ipynb": WORKED}), tmp_path / "folder")
+    (folder / "bob.ipynb").symlink_to(course.root / "solutions" / NAME / BOOK)
+    code, said = run(folder, "--do")
+    assert (code, "'bob.ipynb' is a link" in said) == (2, True)
+    (folder / "bob.ipynb").unlink()
+    os.mkfifo(folder / "bob.ipynb")
+    code, said = run(folder, "--do")
+    assert (code, "is a device, a pipe" in said) == (2, True)
+    assert handed_in(course) == {}
+
+
+def test_a_damaged_member_costs_its_owner_alone(course, run, tmp_path):
+    download = pack(tmp_path / "d.zip", {"ada.ipynb": WORKED, "bob.ipynb": HALF})
+    data = bytearray(download.read_bytes())
+    with zipfile.ZipFile(download) as archive:
+        offset = archive.getinfo("bob.ipynb").header_offset
+    (names,) = struct.unpack("<H", data[offset + 26 : offset + 28])
+    for index in range(offset + 30 + names, offset + 60 + names):
+        data[index] ^= 0xFF
+    download.write_bytes(data)
+    code, said = run(download, "--do")
+    assert code == 0
+    assert "bob: bob.ipynb: it is damaged in the download" in said
+    assert list(handed_in(course)) == ["ada"]
+
+
+def test_names_cannot_steer_the_terminal_or_leave_the_folder(course, run, tmp_path):
+    names = [
+        "x\x1b[2J.ipynb",
+        "\u202egnp.ipynb",
+        "-rf.ipynb",
+        "=1+1.ipynb",
+        "\u0430da.ipynb",
+    ]
+    code, said = run(pack(tmp_path / "d.zip", dict.fromkeys(names, WORKED)), "--do")
+    assert code == 0
+    assert "x?[2J.ipynb: no folder can have this name" in said
+    assert "\u0430da.ipynb: the name mixes alphabets" in said
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert handed_in(course) == {}
+
+
+def test_litter_of_other_systems_is_passed_over(course, run, tmp_path):
+    entries = {"ada.ipynb": WORKED, "__MACOSX/._ada.ipynb": b"x", ".DS_Store": b"x"}
+    _, said = run(pack(tmp_path / "d.zip", entries), "--do")
+    assert "not matched" not in said
+    assert list(handed_in(course)) == ["ada"]
+
+
+def test_names_written_as_utf8_without_saying_so_are_read(course, run, tmp_path):
+    name = f"{moodle(CY, 9)}/{BOOK}"
+    path = pack(tmp_path / "d.zip", {name: WORKED})
+    data = path.read_bytes()
+    # Take the flag that says UTF-8 away, in both headers.
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = data.index(mark) + place
+        flags = struct.unpack("<H", data[start : start + 2])[0] & ~0x800
+        data = data[:start] + struct.pack("<H", flags) + data[start + 2 :]
+    path.write_bytes(data)
+    sheet = worksheet(tmp_path / "w.csv", worksheet_row(9, CY, "cy@uni.example"))
+    run(path, "--roster", sheet, "--do")
+    assert list(handed_in(course)) == ["cy"]
+
+
+def test_a_table_is_written_as_it_was_read(tmp_path):
+    rows = [["name", "email", "x"], ["Lovelace, Ada", 'a "b"', "1"], ["", "", ""], ["B", "c", ""]]
+    for options in ({}, {"bom": True, "end": "\r\n"}, {"delimiter": ";"}):
+        path = table(tmp_path / "t.csv", rows, **options)
+        read = roster.read(path)
+        assert read.render({}) == path.read_bytes()
+        changed = read.render({2: {2: "7,50"}})
+        end = options.get("end", "\n").encode()
+        assert changed.split(end)[:3] == path.read_bytes().split(end)[:3]
+        text = changed.decode("utf-8-sig")
+        new = list(csv.reader(io.StringIO(text), delimiter=options.get("delimiter", ",")))
+        assert new == [*rows[:3], ["B", "c", "7,50"]]
