@@ -13,7 +13,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book take-away zip pdf epub start lab check chat questions test test-long lint library course nbval answers grading browser \
-        links exercises learner-tree grade hub bench mutants results lock clean
+        links exercises learner-tree grade forget hub bench mutants results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -58,6 +58,9 @@ learner-tree: .env-grade  ## what learners get, in _build/learner: no solutions,
 
 grade: .ask-grade .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(RUN) grading "$(ASSIGNMENT)" $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
+
+forget: .ask-forget .env-grade  ## delete what is kept of a learner (LEARNER=name; DRY=1 only shows it)
+	@$(RUN) grading.forget $(if $(DRY),--dry-run) -- "$(LEARNER)"
 
 questions: .env-book  ## the chapters' questions for Moodle and as an exam to print, in _build/questions (CHAPTERS="05-rope": only these)
 	@$(RUN) tools.book
@@ -108,7 +111,7 @@ clean:  ## remove what was built (not .venv, not people's work)
 	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
 
 # What is wrong with the arguments is said before anything is installed.
-.PHONY: .ask-port .ask-lab .ask-check .ask-grade .ask-hub .ask-chromium
+.PHONY: .ask-port .ask-lab .ask-check .ask-grade .ask-forget .ask-hub .ask-chromium
 .NOTPARALLEL:
 .ask-port:
 	@$(PLAIN) tools.ask port "$(PORT)"
@@ -122,6 +125,8 @@ clean:  ## remove what was built (not .venv, not people's work)
 	@$(PLAIN) tools.ask chromium
 .ask-grade:
 	@$(PLAIN) tools.ask grade "$(ASSIGNMENT)" "$(JOBS)"
+.ask-forget:
+	@$(PLAIN) tools.ask forget "$(LEARNER)"
 
 # The environment: a call that finds everything installed returns at once.
 .PHONY: .env-book .env-paper .env-lab .env-chat .env-grade .env-hub .env-all

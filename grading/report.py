@@ -92,11 +92,11 @@ def write_csv(path: Path, cells: list[str], table: list[dict]) -> None:
     writer = csv.DictWriter(text, fields, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in table:
-        writer.writerow({name: _plain(value) for name, value in row.items()})
+        writer.writerow({name: plain(value) for name, value in row.items()})
     storage.write(path, text.getvalue())
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """Text that is no formula to a program for tables, and cannot steer a terminal."""
     if not isinstance(value, str):
         return value

@@ -170,7 +170,7 @@ def check(course: Course, assignment: str) -> None:
     """
     directory = course.directory()
     names = ["reports", directory.autograded_directory, directory.feedback_directory]
-    gradebook = _file(course)
+    gradebook = gradebook_file(course)
     folders = [course.progress(assignment), *[course.root / name for name in names]]
     for folder in [*folders, *([gradebook.parent] if gradebook else [])]:
         try:
@@ -213,7 +213,7 @@ def explain(error: BaseException, course: Course) -> str:
 
 
 def _database(reason: str, course: Course) -> str:
-    path = _file(course)
+    path = gradebook_file(course)
     name = path.name if path else "the gradebook"
     if "locked" in reason:
         return (
@@ -260,7 +260,7 @@ def _place(name: str | bytes | Path, course: Course) -> str:
     return printable(shown)
 
 
-def _file(course: Course) -> Path | None:
+def gradebook_file(course: Course) -> Path | None:
     """The gradebook's file; None if it is kept by a server of databases."""
     url = make_url(course.db_url)
     if url.get_backend_name() != "sqlite" or not url.database:

@@ -45,6 +45,12 @@ def grade(assignment: str, jobs: str) -> None:
     program("bwrap")
 
 
+def forget(learner: str) -> None:
+    """Check that a learner is named."""
+    if not learner:
+        raise start.Problem("say whose: make forget LEARNER=name (DRY=1 only shows what goes)")
+
+
 def port(text: str) -> None:
     """Check that this is the number of a port."""
     number("PORT", text, range(1, 65536))
@@ -82,7 +88,7 @@ def number(name: str, text: str, among: range) -> None:
         raise start.Problem(f"{name} is a number from {among[0]} to {among[-1]}, got {text!r}")
 
 
-QUESTIONS = {each.__name__: each for each in (lab, check, grade, port, hub, chromium)}
+QUESTIONS = {each.__name__: each for each in (lab, check, grade, forget, port, hub, chromium)}
 
 
 def main(arguments: list[str]) -> int:

@@ -13,7 +13,8 @@ from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 from test_commands import formgrader
 
-from grading import changes, course, storage, submission
+from grading import __main__ as main_module
+from grading import changes, course, plugins, storage, submission
 from grading.gradebook import Book
 
 LATE = """
@@ -219,6 +220,17 @@ def test_the_same_code_under_another_name_is_not_run(graded, capsys):
     (graded.root / "submitted" / "ada").rename(graded.root / "submitted" / "adele")
     assert _again(graded, capsys)[:2] == (0, 1)
     assert graded.scores()["adele"] == ("2.0", "graded")
+
+
+def test_the_settings_turn_the_gpu_on_for_every_way(graded, monkeypatch):
+    _settings(graded, "\nc.RunCells.gpu = True\n")
+    seen = []
+    for module in (main_module, plugins):
+        monkeypatch.setattr(module, "grade_all", lambda *words: seen.append(words[3]) or True)
+    assert graded.grade() == 0
+    assert formgrader(graded).autograde(NAME, "ada")["success"]
+    assert [options.gpu for options in seen] == [True, True]
+    assert seen[0].limits == seen[1].limits
 
 
 def test_force_runs_everything(graded, capsys):

@@ -25,6 +25,7 @@ OURS = {
         "exercises",
         "learner-tree",
         "grade",
+        "forget",
         "bench",
         "mutants",
         "questions",
