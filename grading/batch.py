@@ -258,7 +258,8 @@ class Batch:
             work = submission.content(entry.cells, handed_in, self.source)
             kept = self.book.kept(learner).get(learner)
             entry.kept = kept or Kept()
-            entry.standing = self.book.standing(kept, handed_in.timestamp)
+            name = self.book.name(learner)
+            entry.standing = self.book.standing(kept, handed_in.timestamp, name)
             replaced = before is not None and _replaced(before, entry, work)
             if replaced:
                 entry.standing = replace(entry.standing, manual={}, extra={}, comments={})

@@ -60,6 +60,7 @@ def standing(given: Standing) -> dict:
     return {
         "late": given.late,
         "due": "" if given.due is None else str(given.due),
+        "name": given.name,
         "manual": given.manual,
         "extra": given.extra,
         "comments": hashlib.sha256(said).hexdigest()[:12],

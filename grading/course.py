@@ -160,10 +160,7 @@ def _versions(*packages: str) -> Iterator[bytes]:
 
 
 def _essence(source: nbformat.NotebookNode) -> str:
-    """What grading reads of an assignment: not what an editor saves besides (order, tags, outputs).
-
-    Text that is not marked goes to learners and is not looked at here.
-    """
+    """What grading reads of an assignment, without what an editor saves besides (tags, outputs)."""
     return json.dumps(
         [
             [
@@ -174,7 +171,7 @@ def _essence(source: nbformat.NotebookNode) -> str:
                 cell.get("attachments") if marks else None,
             ]
             for cell in source.cells
-            if (marks := cell.metadata.get("nbgrader")) or cell.cell_type == "code"
+            for marks in [cell.metadata.get("nbgrader")]
         ],
         sort_keys=True,
     )

@@ -35,6 +35,7 @@ class Standing:
         extra: extra credit, by graded cell.
         comments: comments written by hand, by the cell that they are about.
         due: until when it may be handed in (UTC), with its author's extension.
+        name: first and last name of its author, as far as they are known.
     """
 
     late: float = 0.0
@@ -42,6 +43,7 @@ class Standing:
     extra: dict[str, float] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)
     due: datetime | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from nbgrader.api import (
     Comment,
     Grade,
     Gradebook,
+    Student,
     SubmittedAssignment,
     SubmittedNotebook,
 )
@@ -162,12 +163,19 @@ class Book:
                 comments = update(Comment).where(Comment.notebook_id.in_(notebooks))
                 run(comments.values(auto_comment=None, manual_comment=None))
 
-    def standing(self, kept: Kept | None, handed_in: datetime | None) -> Standing:
+    def name(self, learner: str) -> str:
+        """First and last name of a learner, as far as they are known."""
+        words = select(Student.first_name, Student.last_name).where(Student.id == learner)
+        with self._transaction() as run:
+            return " ".join(word for row in run(words) for word in row if word)
+
+    def standing(self, kept: Kept | None, handed_in: datetime | None, name: str = "") -> Standing:
         """What there is to say of a submission besides the tests.
 
         Args:
             kept: what the gradebook has of it; None for nothing.
             handed_in: when it was handed in (UTC), if that is known.
+            name: its author's (:meth:`name`).
         """
         kept, due = kept or Kept(), self.duedate
         if due is not None and kept.extension is not None:
@@ -175,7 +183,7 @@ class Book:
         late = 0.0
         if due is not None and handed_in is not None:
             late = max(0.0, (handed_in - due).total_seconds())
-        return Standing(late, kept.manual, kept.extra, kept.comments, due)
+        return Standing(late, kept.manual, kept.extra, kept.comments, due, name)
 
     def write(
         self,

@@ -151,8 +151,8 @@ def _other_limits(folder):
 
 # What is done, how many are run, how many stay as they are.
 CASES = [
-    (_a_name, 0, 2),
-    (_other_text, 0, 2),
+    (_a_name, 0, 1),
+    (_other_text, 0, 0),
     (_save_the_assignment, 0, 2),
     (_save_what_was_handed_in, 0, 2),
     (_cell_ids_where_there_were_none, 0, 2),
