@@ -248,11 +248,13 @@ class Batch:
         folder = self.course.folder("submitted", learner, self.assignment)
         handed_in = submission.collect(folder, learner, self.assignment)
         before = storage.load(self.records, learner)
-        facts = before.facts if before else {}
-        record = Record(
-            learner, RETRY, "grading was interrupted", "", "", 0.0, facts=facts, edition=EDITION
-        )
-        entry = Entry(handed_in, record, [], Kept(), Standing())
+        record = Record(learner, RETRY, "grading was interrupted", "", "", 0.0, edition=EDITION)
+        # Until scores by hand of an earlier file are gone, the record is that file's.
+        earlier = record
+        if before:
+            same = {name: getattr(before, name) for name in ("submission", "edition", "facts")}
+            earlier = replace(record, **same)
+        entry = Entry(handed_in, earlier, [], Kept(), Standing())
         try:
             entry.cells = _cells(handed_in)
             work = submission.content(entry.cells, handed_in, self.source)
@@ -263,12 +265,10 @@ class Batch:
             replaced = before is not None and _replaced(before, entry, work)
             if replaced:
                 entry.standing = replace(entry.standing, manual={}, extra={}, comments={})
-            record = entry.record = replace(
-                record, submission=work, fingerprint=self._fingerprint(entry, work)
-            )
+            fingerprint = self._fingerprint(entry, work)
             if (
                 before is not None
-                and before.fingerprint == record.fingerprint
+                and before.fingerprint == fingerprint
                 and before.status != RETRY
                 and not self.options.force
                 and kept is not None
@@ -276,15 +276,18 @@ class Batch:
             ):
                 self.show.line(shown, f"unchanged ({before.status})")
                 return None
-            # Until scores by hand of an earlier file are gone, the record is that file's.
-            earlier = before or record
-            earlier = {"submission": earlier.submission, "edition": earlier.edition}
-            storage.save(self.records, replace(record, **earlier))
+            storage.save(self.records, earlier)
             self.book.withdraw(learner, replaced=replaced)
         except Exception as error:  # the next submission must not suffer for this one
-            entry.record = self._failed(record, error)
+            entry.record = self._failed(earlier, error)
         else:
-            entry.record = replace(record, reason="")
+            entry.record = replace(
+                record,
+                reason="",
+                submission=work,
+                fingerprint=fingerprint,
+                facts=earlier.facts,
+            )
         return entry
 
     def _fingerprint(self, entry: Entry, work: str) -> str:
@@ -476,6 +479,8 @@ def _unreadable(error: Exception) -> Reject:
 
 def _replaced(before: Record, entry: Entry, work: str) -> bool:
     """Whether other work was handed in since a record was written."""
+    if not before.submission:  # it failed before it was read
+        return False
     if before.edition:
         return before.submission != work
     # That hash took in the time of submission, which may have been corrected.

@@ -113,17 +113,19 @@ class Book:
                 found[name] = Kept(timestamp, extension)
             column = SubmittedNotebook.late_submission_penalty
             for name, penalty in run(select(who, column).where(*mine, notebook)):
-                found[name].penalty += penalty or 0.0
+                found.setdefault(name, Kept()).penalty += penalty or 0.0
             columns = (Grade.cell_id, *numbers, Grade.needs_manual_grade)
             for name, cell, auto, manual, extra, waits in run(select(who, *columns).where(*graded)):
-                entry, cell = found[name], self.names.get(cell)
+                entry, cell = found.setdefault(name, Kept()), self.names.get(cell)
                 entry.auto[cell] = auto
                 entry.manual |= {} if manual is None else {cell: manual}
                 entry.extra |= {} if extra is None else {cell: extra}
                 entry.open |= {cell} if waits else set()
             columns = (Comment.cell_id, Comment.manual_comment)
             for name, cell, text in run(select(who, *columns).where(*commented)):
-                found[name].comments |= {self.names.get(cell): text} if text else {}
+                found.setdefault(name, Kept()).comments |= (
+                    {self.names.get(cell): text} if text else {}
+                )
         return found
 
     def has_files(self, learner: str) -> bool:

@@ -11,6 +11,8 @@ import pytest
 from course_folder import NAME, RIGHT, Folder, answers, source
 from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
 from test_commands import formgrader
 
 from grading import __main__ as main_module
@@ -231,6 +233,25 @@ def test_the_settings_turn_the_gpu_on_for_every_way(graded, monkeypatch):
     assert formgrader(graded).autograde(NAME, "ada")["success"]
     assert [options.gpu for options in seen] == [True, True]
     assert seen[0].limits == seen[1].limits
+
+
+def test_what_is_only_scored_again_costs_the_writer_few_statements(graded, capsys):
+    """Processor time of the process that writes is mostly the gradebook's."""
+    said = []
+
+    def count(connection, cursor, statement, *_):
+        said.append(statement.split()[0])
+
+    _a_comment_in_the_settings(graded)
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        assert _again(graded, capsys, "--learner", "ada")[0] == 0
+        one = len(said)
+        _settings(graded, "# another\n")
+        assert _again(graded, capsys)[0] == 0
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+    assert 0 < len(said) - 2 * one <= 20
 
 
 def test_force_runs_everything(graded, capsys):
@@ -457,6 +478,33 @@ def test_a_run_that_ends_before_scores_by_hand_are_gone_leaves_none_to_the_next(
         graded.grade()
     _again(graded, capsys)
     assert graded.scores()["ada"] == ("0.0", "graded")
+
+
+@pytest.mark.parametrize("step", ["kept", "withdraw"])
+def test_a_fault_leaves_scores_by_hand_to_the_file_that_they_are_about(
+    graded, capsys, monkeypatch, step
+):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    _by_hand(graded, 1.0, "")
+    _again(graded, capsys)
+    kept = Book.kept
+    for new in (False, True):
+        if new:
+            graded.hand_in("ada", answers())
+        with monkeypatch.context() as patch:
+            # The table at the end asks for everybody's.
+            fails = (
+                full
+                if step == "withdraw"
+                else lambda self, name=None: full() if name else kept(self)
+            )
+            patch.setattr(Book, step, fails)
+            assert graded.grade("--force") == 1
+        assert graded.scores()["ada"] == ("", "retry")
+        _again(graded, capsys)
+        assert graded.scores()["ada"] == ("0.0" if new else "3.0", "graded")
 
 
 def test_an_extension_without_a_due_date_stops_nothing(graded, capsys):
