@@ -262,6 +262,9 @@ class Batch:
             entry.kept = kept or Kept()
             name = self.book.name(learner)
             entry.standing = self.book.standing(kept, handed_in.timestamp, name)
+            if before and kept and before.status != RETRY and not before.facts:
+                known = {"points": kept.points, "penalty": kept.penalty}
+                earlier = replace(earlier, facts=known)
             replaced = before is not None and _replaced(before, entry, work)
             if replaced:
                 entry.standing = replace(entry.standing, manual={}, extra={}, comments={})

@@ -77,11 +77,14 @@ def compare(learner: str, before: Mapping, now: Mapping) -> Change | None:
 
     Args:
         learner: whose.
-        before: the facts of the last grading that came to an end.
+        before: the facts of the last grading that came to an end; points and penalty alone where
+            an earlier edition did it.
         now: the facts of this one.
     """
     if not before or abs(total(before) - total(now)) < 1e-9:
         return None
+    if "rules" not in before:
+        return Change(learner, total(before), total(now), "an earlier edition had graded it")
     rules = [name for name in RULES if before["rules"].get(name) != now["rules"].get(name)]
     reasons, unexplained = [], []
     new = before["file"] != now["file"]

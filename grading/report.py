@@ -74,8 +74,8 @@ def rows(
                 if rules and (older := changes.outdated(record, rules, given)):
                     row["older"] = True
                     row["change"] = "; ".join(filter(None, [older, record.change]))
-                if record.facts:  # what was decided then, whatever the dates are by now
-                    late, due = record.facts["late"], record.facts["due"]
+                if facts := record.facts:  # what was decided then, whatever the dates are by now
+                    late, due = facts["late"], facts["due"]
             if kept.timestamp:
                 row["timestamp"] = kept.timestamp.isoformat(" ", "seconds")
                 if due:

@@ -539,7 +539,10 @@ def test_records_of_the_edition_before_go_on(graded, capsys):
     assert graded.scores()["ada"] == ("3.0", "graded")
     assert "Nearly a shout." in graded.page("ada")
 
+    assert _change(graded) == ""  # the same score
+
     _as_before(graded, "ada")
     graded.hand_in("ada", answers())
     _again(graded, capsys)
     assert graded.scores()["ada"] == ("0.0", "graded")
+    assert _change(graded) == "3 to 0: an earlier edition had graded it"
