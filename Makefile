@@ -65,6 +65,9 @@ return: .ask-return .env-grade  ## write grades and feedback for TO=canvas, mood
 grade: .ask-grade .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(RUN) grading "$(ASSIGNMENT)" $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
 
+forget: .ask-forget .env-grade  ## delete what is kept of a learner (LEARNER=name; DRY=1 only shows it)
+	@$(RUN) grading.forget $(if $(DRY),--dry-run) -- "$(LEARNER)"
+
 questions: .env-book  ## the chapters' questions for Moodle and as an exam to print, in _build/questions (CHAPTERS="05-rope": only these)
 	@$(RUN) tools.book
 	@$(RUN) tools.questions $(CHAPTERS)
@@ -120,7 +123,7 @@ clean:  ## remove what was built (not .venv, not people's work)
 	rm -rf _build reports .pytest_cache .ruff_cache .hypothesis
 
 # What is wrong with the arguments is said before anything is installed.
-.PHONY: .ask-port .ask-lab .ask-check .ask-collect .ask-return .ask-grade .ask-hub .ask-chromium
+.PHONY: .ask-port .ask-lab .ask-check .ask-collect .ask-return .ask-grade .ask-forget .ask-hub .ask-chromium
 .NOTPARALLEL:
 .ask-port:
 	@$(PLAIN) tools.ask port "$(PORT)"
@@ -138,6 +141,8 @@ clean:  ## remove what was built (not .venv, not people's work)
 	@$(PLAIN) tools.ask hand_back "$(TO)" "$(TEMPLATE)"
 .ask-grade:
 	@$(PLAIN) tools.ask grade "$(ASSIGNMENT)" "$(JOBS)"
+.ask-forget:
+	@$(PLAIN) tools.ask forget "$(LEARNER)"
 
 # The environment: a call that finds everything installed returns at once.
 .PHONY: .env-book .env-paper .env-lab .env-chat .env-grade .env-hub .env-all

@@ -8,9 +8,11 @@ A submission takes these steps, each in a module of its own:
    (:mod:`grading.feedback`); the runner (:mod:`grading.runner`) keeps the learner's code in a
    sandbox and the tests outside it;
 4. :mod:`grading.gradebook` writes scores, graded copy and page;
-5. :mod:`grading.report` writes the CSV and the summary.
+5. :mod:`grading.report` writes the CSV and the summary; :mod:`grading.changes` says which scores
+   changed, and why.
 
 :mod:`grading.batch` is the loop: evaluation happens several at a time, one process writes.
 :mod:`grading.course` knows the folders, :mod:`grading.storage` what is kept in ``progress/`` and
-what a machine can refuse, :mod:`grading.plugins` what nbgrader calls.
+what a machine can refuse, :mod:`grading.plugins` what nbgrader calls. :mod:`grading.forget` deletes
+what there is of a learner.
 """

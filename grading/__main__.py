@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
             engine=options.engine,
             scheduler=options.scheduler,
             force=options.force,
-            gpu=options.gpu,
+            gpu=options.gpu or run.gpu,
             limits=run.limits(),
         )
         with warnings.catch_warnings():

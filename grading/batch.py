@@ -1,7 +1,6 @@
 """The loop over submissions: each ends graded, zero with a reason, or to be tried again."""
 
 import contextlib
-import fcntl
 import hashlib
 import hmac
 import json
@@ -17,10 +16,12 @@ from pathlib import Path
 from nbformat import NotebookNode
 from sqlalchemy.exc import SQLAlchemyError
 
-from grading import evaluate, report, storage, submission
+from grading import changes, evaluate, report, storage, submission
+from grading.changes import Change
 from grading.course import NAME, Course, Refusal, known, register
-from grading.evaluate import Outcome, Task
-from grading.gradebook import Book
+from grading.evaluate import Outcome, Standing, Task
+from grading.gradebook import Book, Kept
+from grading.notebook import Cell as Found
 from grading.notebook import (
     Reject,
     Step,
@@ -33,7 +34,7 @@ from grading.notebook import (
 from grading.runner import pool, sandbox
 from grading.runner.forkserver import ForkServerError
 from grading.runner.job import Cell, Job, Limits
-from grading.storage import GRADED, RETRY, ZERO, Record
+from grading.storage import EDITION, GRADED, RETRY, ZERO, Record
 from grading.submission import Submission, printable
 
 MAX_NAME = 200  # bytes of a learner's name, which becomes a file's with a suffix
@@ -100,7 +101,7 @@ def grade_all(
     learners = submission.learners(course.submitted, assignment)
     chosen = _choose(course, assignment, learners, wanted)
     storage.check(course, assignment)
-    with _alone(course.root / "progress" / ".lock"):
+    with storage.alone(course.root):
         try:
             source = register(course, assignment)
         except Refusal as refusal:
@@ -132,14 +133,17 @@ def _report(batch: "Batch", learners: list[str], chosen: list[str], seconds: flo
     course, assignment = batch.course, batch.assignment
     path = course.root / "reports" / f"grades-{assignment}.csv"
     try:
-        cells, table = report.rows(course, assignment, learners, batch.unwritten)
+        cells, table = report.rows(course, assignment, learners, batch.unwritten, batch.rules)
         settled = {row["learner"] for row in table if row["status"] != RETRY}
         done = settled >= set(chosen)
         batch.show.table(table, chosen)
+        batch.show.changes(batch.changed)
+        batch.show.older([row["learner"] for row in table if row.get("older")])
         counts = Counter(row["status"] for row in table)
         summary = {"assignment": assignment, "done": done}
         summary |= {status: counts[status] for status in (GRADED, ZERO, RETRY)}
-        summary |= {"submissions": len(table), "run": batch.ran, "seconds": round(seconds, 2)}
+        summary |= {"submissions": len(table), "run": batch.ran, "changed": len(batch.changed)}
+        summary["seconds"] = round(seconds, 2)
         summary["processor"] = round(time.process_time() - batch.start, 3)
         summary["spent"] = {name: round(value, 2) for name, value in batch.spent.items()}
         report.write_csv(path, cells, table)
@@ -158,14 +162,18 @@ class Entry:
     Attributes:
         submission: what was handed in.
         record: how it ends, as far as that is known.
-        key: of its verdict; empty if there is nothing to run.
+        cells: of the notebook, or why there are none.
+        kept: what the gradebook had of it, before its score was withdrawn.
+        standing: what the gradebook says of it besides the tests.
         cached: whether the verdict was there already.
         begun: when its turn came.
     """
 
     submission: Submission
     record: Record
-    key: str = ""
+    cells: list[Found] | Reject
+    kept: Kept
+    standing: Standing
     cached: bool = False
     begun: float = field(default_factory=time.monotonic)
 
@@ -192,7 +200,9 @@ class Batch:
         self.course, self.assignment, self.source = course, assignment, source
         plan(rebuild([], source), source)  # what fails from now on is a submission's own fault
         self.options, self.show = options, show
-        self.rules = course.fingerprint(assignment)
+        self.rules = course.rules(assignment)
+        self.rules["limits"] = repr((asdict(options.limits), options.gpu))
+        self.tests = changes.tests(source)
         self.secret = storage.course_secret(course.root)
         self.records = course.progress(assignment)
         self.verdicts = storage.Verdicts(self.records / "verdicts")
@@ -200,6 +210,7 @@ class Batch:
         self.ran = 0
         self.start = time.process_time()  # of this process, which alone writes
         self.spent: Counter[str] = Counter()  # seconds of this process, by what it does
+        self.changed: list[Change] = []
         self.unwritten: dict[str, str] = {}  # of whom it could not be written down how it ended
         self._faults = 0  # of the machine, in a row
 
@@ -236,29 +247,58 @@ class Batch:
             return None
         folder = self.course.folder("submitted", learner, self.assignment)
         handed_in = submission.collect(folder, learner, self.assignment)
-        digest = handed_in.digest
-        fingerprint = hashlib.sha256(f"{self.rules} {digest}".encode()).hexdigest()
         before = storage.load(self.records, learner)
-        record = Record(learner, RETRY, "grading was interrupted", digest, fingerprint, 0.0)
-        entry = Entry(handed_in, record)
+        record = Record(learner, RETRY, "grading was interrupted", "", "", 0.0, edition=EDITION)
+        # Until scores by hand of an earlier file are gone, the record is that file's.
+        earlier = record
+        if before:
+            same = {name: getattr(before, name) for name in ("submission", "edition", "facts")}
+            earlier = replace(record, **same)
+        entry = Entry(handed_in, earlier, [], Kept(), Standing())
         try:
-            unchanged = before is not None and before.fingerprint == fingerprint
+            entry.cells = _cells(handed_in)
+            work = submission.content(entry.cells, handed_in, self.source)
+            kept = self.book.kept(learner).get(learner)
+            entry.kept = kept or Kept()
+            name = self.book.name(learner)
+            entry.standing = self.book.standing(kept, handed_in.timestamp, name)
+            if before and kept and before.status != RETRY and not before.facts:
+                known = {"points": kept.points, "penalty": kept.penalty}
+                earlier = replace(earlier, facts=known)
+            replaced = before is not None and _replaced(before, entry, work)
+            if replaced:
+                entry.standing = replace(entry.standing, manual={}, extra={}, comments={})
+            fingerprint = self._fingerprint(entry, work)
             if (
-                unchanged
-                and not self.options.force
+                before is not None
+                and before.fingerprint == fingerprint
                 and before.status != RETRY
-                and self.book.has_results(learner)
+                and not self.options.force
+                and kept is not None
+                and self.book.has_files(learner)
             ):
                 self.show.line(shown, f"unchanged ({before.status})")
                 return None
-            storage.save(self.records, record)
-            replaced = before is not None and before.submission != digest
+            storage.save(self.records, earlier)
             self.book.withdraw(learner, replaced=replaced)
         except Exception as error:  # the next submission must not suffer for this one
-            entry.record = self._failed(record, error)
+            entry.record = self._failed(earlier, error)
         else:
-            entry.record = replace(record, reason="")
+            entry.record = replace(
+                record,
+                reason="",
+                submission=work,
+                fingerprint=fingerprint,
+                facts=earlier.facts,
+            )
         return entry
+
+    def _fingerprint(self, entry: Entry, work: str) -> str:
+        """The hash of all that a score and a page depend on."""
+        handed_in = entry.submission
+        own = [work, str(handed_in.timestamp), handed_in.note, handed_in.secret]
+        parts = [self.rules, own, changes.standing(entry.standing)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _submit(self, workers: Executor, entry: Entry) -> Future[Outcome] | None:
         """Have a submission evaluated; None if it is to be tried again anyway."""
@@ -286,19 +326,23 @@ class Batch:
         Raises:
             Reject: if it can only get zero.
         """
+        if isinstance(entry.cells, Reject):
+            raise entry.cells
         try:
-            notebook = rebuild(submission.cells(entry.submission), self.source)
+            notebook = rebuild(entry.cells, self.source)
             steps = plan(notebook, self.source)
         except (Reject, MemoryError):
             raise
         except Exception as error:  # the instructor's own went this way before
-            kind = type(error).__name__
-            raise Reject(f"The notebook cannot be read ({kind}). {submission.REMEDY}") from error
+            raise _unreadable(error) from error
         job = self._job(steps)
-        entry.key = hashlib.sha256(f"{self.rules} {job.to_json()}".encode()).hexdigest()
+        # What is run, and what runs it: nothing else decides how it ends.
+        text = f"{self.rules['running']} {job.to_json()}"
+        key = hashlib.sha256(text.encode()).hexdigest()
+        entry.record = replace(entry.record, verdict=key)
         if self.options.force:
-            self.verdicts.drop(entry.key)
-        verdict = self.verdicts.get(entry.key)
+            self.verdicts.drop(key)
+        verdict = self.verdicts.get(key)
         entry.cached = verdict is not None
         return Task(
             learner=entry.submission.learner,
@@ -309,7 +353,7 @@ class Batch:
             verdict=verdict,
             checksums=self.book.checksums,
             max_score=self.book.max_score,
-            standing=self.book.standing(entry.submission),
+            standing=entry.standing,
             config=self.course.config,
         )
 
@@ -341,7 +385,7 @@ class Batch:
                     record = self._write(entry, future.result())
             except Exception as error:  # the next submission must not suffer for this one
                 record = self._failed(record, error)
-            record = self._save(record, time.monotonic() - entry.begun)
+            record = self._save(record, time.monotonic() - entry.begun, cached=entry.cached)
         if record.status != RETRY:
             self._faults = 0
         elif self._faults >= MAX_FAULTS:
@@ -352,16 +396,36 @@ class Batch:
         zero = entry.record.status == ZERO
         if not zero and not entry.cached:
             self.ran += 1
-            self.verdicts.put(entry.key, outcome.verdict)
-        self.book.write(entry.submission, outcome, zero=zero)
+            self.verdicts.put(entry.record.verdict, outcome.verdict)
+        self.book.write(entry.submission, outcome, zero=zero, seen=_seen(entry, outcome))
+        facts = self._facts(entry, outcome, zero=zero)
+        change = changes.compare(entry.record.learner, entry.record.facts, facts)
+        if change:
+            self.changed.append(change)
+        record = replace(entry.record, facts=facts, change=str(change or ""))
         if zero:
-            return entry.record
+            return record
         notes = [*filter(None, [entry.submission.note]), *outcome.verdict.notes]
-        return replace(entry.record, status=GRADED, reason="; ".join(notes))
+        return replace(record, status=GRADED, reason="; ".join(notes))
 
-    def _save(self, record: Record, seconds: float) -> Record:
+    def _facts(self, entry: Entry, outcome: Outcome, *, zero: bool) -> dict:
+        """What a score is made of, for the next grading to compare with."""
+        auto = dict.fromkeys(self.book.max_points, 0.0) if zero else outcome.scores
+        given = entry.standing
+        return changes.standing(given) | {
+            "points": {
+                name: evaluate.counted(given, name, points) for name, points in auto.items()
+            },
+            "max": self.book.max_points,
+            "penalty": outcome.penalty or 0.0,
+            "file": entry.record.submission,
+            "tests": self.tests,
+            "rules": self.rules,
+        }
+
+    def _save(self, record: Record, seconds: float, *, cached: bool) -> Record:
         """Save a record and show it; what cannot be saved is to be tried again."""
-        word = f"{record.status}  {seconds:.1f} s"
+        word = f"{record.status}  {seconds:.1f} s{', not run again' if cached else ''}"
         try:
             storage.save(self.records, replace(record, seconds=round(seconds, 2)))
         except OSError as error:
@@ -398,6 +462,48 @@ def job_cells(steps: list[Step]) -> tuple[Cell, ...]:
     )
 
 
+def _cells(handed_in: Submission) -> list[Found] | Reject:
+    """The cells of a submission, or why there are none."""
+    try:
+        return submission.cells(handed_in)
+    except Reject as reject:
+        return reject
+    except MemoryError:
+        raise
+    except Exception as error:
+        return _unreadable(error)
+
+
+def _unreadable(error: Exception) -> Reject:
+    """What is said of a notebook that fails in a way nobody thought of."""
+    kind = type(error).__name__
+    return Reject(f"The notebook cannot be read ({kind}). {submission.REMEDY}")
+
+
+def _replaced(before: Record, entry: Entry, work: str) -> bool:
+    """Whether other work was handed in since a record was written."""
+    if not before.submission:  # it failed before it was read
+        return False
+    if before.edition:
+        return before.submission != work
+    # That hash took in the time of submission, which may have been corrected.
+    times = [(entry.kept.timestamp, ""), (None, ""), (None, submission.NO_DATE)]
+    versions = [replace(entry.submission, timestamp=when, note=note) for when, note in times]
+    return before.submission not in [each.digest for each in (entry.submission, *versions)]
+
+
+def _seen(entry: Entry, outcome: Outcome) -> set[str]:
+    """Cells with a score by hand that was given for what comes out again now."""
+    kept = entry.kept
+    if not entry.cached:
+        return set()
+    return {
+        name
+        for name in entry.standing.manual
+        if name not in kept.open and kept.auto.get(name) == outcome.scores.get(name)
+    }
+
+
 def _choose(
     course: Course, assignment: str, learners: list[str], wanted: list[str] | None
 ) -> list[str]:
@@ -428,18 +534,3 @@ def _explain(error: Exception, course: Course) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"the system refused: {error.strerror} ({where})"
     return f"grading failed ({where})"
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Two runs at once would write the same folders."""
-    with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Refusal("another run is grading in this course; wait for it to end") from None
-        except OSError as error:
-            raise Refusal(
-                f"{path} cannot be locked ({error.strerror}): put the course on another disk"
-            ) from error
-        yield

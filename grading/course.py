@@ -1,20 +1,29 @@
 """Where a course keeps its folders, and what nbgrader is told about it."""
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
+import inspect
+import json
 import logging
+import platform
 import re
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import AssignLatePenalties
 from traitlets.config import Config, PyFileConfigLoader
 
 CONFIG = "nbgrader_config.py"
+GRADING = Path(__file__).parent
+SOURCES = (".py", ".css", ".html", ".j2")
+EXECUTED = ("numpy", "torch", "matplotlib")  # packages that assignments run
 # Names become folders, and nbgrader reads them as file patterns: no *, ?, [ or separators.
 NAME = re.compile(r"\w[\w.@-]{0,99}")
 
@@ -111,18 +120,61 @@ class Course:
         names = sorted(path.name for path in folder.glob("*") if path.is_dir())
         return [name for name in names if self.source(name).is_file()]
 
-    def fingerprint(self, assignment: str) -> str:
-        """A hash of everything besides the submission that a score depends on."""
-        digest = hashlib.sha256()
-        ours = sorted(Path(__file__).parent.rglob("*.py"))
-        for path in (self.source(assignment), self.root / CONFIG, *ours):
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
-        for package in ("nbgrader", "numpy", "torch"):
-            try:
-                digest.update(f"{package}=={importlib.metadata.version(package)}".encode())
-            except importlib.metadata.PackageNotFoundError:
-                digest.update(f"no {package}".encode())
-        return digest.hexdigest()
+    def rules(self, assignment: str) -> dict[str, str]:
+        """What a score or a page depends on besides the submission: a hash for each kind.
+
+        ``running`` is all that takes part in running a job and is not in the job. If only the
+        others have changed, verdicts stay as they are, and scores and pages are made anew.
+        """
+        runner = sorted((GRADING / "runner").glob("*.py"))
+        others = (path for path in GRADING.rglob("*") if path.suffix in SOURCES)
+        others = sorted(set(others) - set(runner))
+        settings = [self.root / CONFIG]
+        with contextlib.suppress(Exception):  # no file of its own, or broken: its first use tells
+            rule = AssignLatePenalties(config=self.config).plugin_class
+            settings.append(Path(inspect.getfile(rule)))
+        return {
+            "assignment": _hash(_essence(self.notebook(assignment)).encode()),
+            "settings": _hash(*(path.read_bytes() for path in settings)),
+            "grading": _hash(*(path.read_bytes() for path in others), *_versions("nbgrader")),
+            "running": _hash(
+                *(path.read_bytes() for path in runner),
+                f"{platform.python_implementation()} {platform.python_version()}".encode(),
+                *_versions(*EXECUTED),
+            ),
+        }
+
+
+def _hash(*parts: bytes) -> str:
+    """A hash of some texts, in which none can pass for the end of another."""
+    each = (hashlib.sha256(part).digest() for part in parts)
+    return hashlib.sha256(b"".join(each)).hexdigest()[:32]
+
+
+def _versions(*packages: str) -> Iterator[bytes]:
+    for package in packages:
+        try:
+            yield f"{package}=={importlib.metadata.version(package)}".encode()
+        except importlib.metadata.PackageNotFoundError:
+            yield f"no {package}".encode()
+
+
+def _essence(source: nbformat.NotebookNode) -> str:
+    """What grading reads of an assignment, without what an editor saves besides (tags, outputs)."""
+    return json.dumps(
+        [
+            [
+                cell.cell_type,
+                cell.source,
+                marks,
+                cell.get("id") if marks else None,
+                cell.get("attachments") if marks else None,
+            ]
+            for cell in source.cells
+            for marks in [cell.metadata.get("nbgrader")]
+        ],
+        sort_keys=True,
+    )
 
 
 @functools.lru_cache(4)

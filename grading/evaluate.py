@@ -8,6 +8,7 @@ everything that the one process that writes has to do.
 
 import json
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import nbformat
 from nbformat import NotebookNode
@@ -33,12 +34,16 @@ class Standing:
         manual: scores given by hand, by graded cell.
         extra: extra credit, by graded cell.
         comments: comments written by hand, by the cell that they are about.
+        due: until when it may be handed in (UTC), with its author's extension.
+        name: first and last name of its author, as far as they are known.
     """
 
     late: float = 0.0
     manual: dict[str, float] = field(default_factory=dict)
     extra: dict[str, float] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)
+    due: datetime | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ def evaluate(task: Task) -> Outcome:
     fill(notebook, task.places, verdict.outputs)
     cells = {cell.metadata.nbgrader.grade_id: cell for cell in graded(notebook)}
     scores = {name: score(cell, task.checksums.get(name)) for name, cell in cells.items()}
-    points = {name: _points(task.standing, name, value) for name, value in scores.items()}
+    points = {name: counted(task.standing, name, value) for name, value in scores.items()}
     penalty = late_penalty(task, sum(points.values()))
     blank = [
         name
@@ -217,7 +222,7 @@ def late_penalty(task: Task, points: float) -> float | None:
     return None if penalty is None else min(max(0.0, penalty), points)
 
 
-def _points(standing: Standing, name: str, automatic: float | None) -> float:
+def counted(standing: Standing, name: str, automatic: float | None) -> float:
     """What a cell counts: a score given by hand before the tests', and extra credit."""
     points = standing.manual.get(name, automatic)
     return 0.0 if points is None else points + standing.extra.get(name, 0.0)

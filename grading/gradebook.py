@@ -8,15 +8,57 @@ once: all of it is there, or none.
 import contextlib
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
-from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
+from nbgrader.api import (
+    Comment,
+    Grade,
+    Gradebook,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from sqlalchemy import select, update
 
 from grading import storage
 from grading.course import Course
-from grading.evaluate import Outcome, Standing
+from grading.evaluate import Outcome, Standing, counted
 from grading.submission import SECRET, Submission
+
+
+@dataclass
+class Kept:
+    """What the gradebook has of one submission.
+
+    Attributes:
+        timestamp: when it was handed in (UTC), as it was graded.
+        extension: how much later than others its author may hand in.
+        penalty: points that being late costs.
+        auto: the tests' points, by graded cell; None where they decided nothing.
+        manual: scores given by hand, by graded cell.
+        extra: extra credit, by graded cell.
+        open: the graded cells that wait for a person to look at them.
+        comments: comments written by hand, by the cell that they are about.
+    """
+
+    timestamp: datetime | None = None
+    extension: timedelta | None = None
+    penalty: float = 0.0
+    auto: dict[str, float | None] = field(default_factory=dict)
+    manual: dict[str, float] = field(default_factory=dict)
+    extra: dict[str, float] = field(default_factory=dict)
+    open: set[str] = field(default_factory=set)
+    comments: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def points(self) -> dict[str, float]:
+        """What each graded cell counts."""
+        given = Standing(manual=self.manual, extra=self.extra)
+        return {name: counted(given, name, auto) for name, auto in self.auto.items()}
 
 
 class Book:
@@ -30,10 +72,17 @@ class Book:
 
     def __init__(self, course: Course, assignment: str, gradebook: Gradebook):
         self.course, self.assignment, self.gradebook = course, assignment, gradebook
-        notebooks = gradebook.find_assignment(assignment).notebooks
-        cells = [cell for notebook in notebooks for cell in notebook.source_cells]
-        self.checksums = {cell.name: cell.checksum for cell in cells}
-        self.max_score = gradebook.find_assignment(assignment).max_score
+        found = gradebook.find_assignment(assignment)
+        self.id, self.duedate, self.max_score = found.id, found.duedate, found.max_score
+        self.checksums, self.max_points, self.names = {}, {}, {}
+        for notebook in found.notebooks:
+            self.checksums |= {cell.name: cell.checksum for cell in notebook.source_cells}
+            scored = sorted(
+                [*notebook.grade_cells, *notebook.task_cells], key=lambda cell: cell.name
+            )
+            self.max_points |= {cell.name: cell.max_score for cell in scored}
+            cells = [*scored, *notebook.solution_cells]
+            self.names |= {cell.id: cell.name for cell in cells}
 
     @classmethod
     @contextlib.contextmanager
@@ -47,21 +96,49 @@ class Book:
         folder = self.course.folder(step, learner, self.assignment)
         return folder / f"{self.assignment}.{suffix}"
 
-    def has_results(self, learner: str) -> bool:
-        """Whether what a record speaks of is there: the scores, the graded copy and the page."""
-        with self._transaction():
-            known = self._find(learner) is not None
-        return known and all(
-            self.path(step, learner).is_file() for step in ("autograded", "feedback")
-        )
+    def kept(self, learner: str | None = None) -> dict[str, Kept]:
+        """What there is of this assignment, by learner: of all, or of one."""
+        mine = [SubmittedAssignment.assignment_id == self.id]
+        if learner is not None:
+            mine.append(SubmittedAssignment.student_id == learner)
+        who = SubmittedAssignment.student_id
+        notebook = SubmittedNotebook.assignment_id == SubmittedAssignment.id
+        graded = [*mine, notebook, Grade.notebook_id == SubmittedNotebook.id]
+        commented = [*mine, notebook, Comment.notebook_id == SubmittedNotebook.id]
+        numbers = (Grade.auto_score, Grade.manual_score, Grade.extra_credit)
+        found: dict[str, Kept] = {}
+        with self._transaction() as run:
+            columns = (SubmittedAssignment.timestamp, SubmittedAssignment.extension)
+            for name, timestamp, extension in run(select(who, *columns).where(*mine)):
+                found[name] = Kept(timestamp, extension)
+            column = SubmittedNotebook.late_submission_penalty
+            for name, penalty in run(select(who, column).where(*mine, notebook)):
+                found.setdefault(name, Kept()).penalty += penalty or 0.0
+            columns = (Grade.cell_id, *numbers, Grade.needs_manual_grade)
+            for name, cell, auto, manual, extra, waits in run(select(who, *columns).where(*graded)):
+                entry, cell = found.setdefault(name, Kept()), self.names.get(cell)
+                entry.auto[cell] = auto
+                entry.manual |= {} if manual is None else {cell: manual}
+                entry.extra |= {} if extra is None else {cell: extra}
+                entry.open |= {cell} if waits else set()
+            columns = (Comment.cell_id, Comment.manual_comment)
+            for name, cell, text in run(select(who, *columns).where(*commented)):
+                found.setdefault(name, Kept()).comments |= (
+                    {self.names.get(cell): text} if text else {}
+                )
+        return found
+
+    def has_files(self, learner: str) -> bool:
+        """Whether the graded copy and the page are there."""
+        return all(self.path(step, learner).is_file() for step in ("autograded", "feedback"))
 
     def withdraw(self, learner: str, *, replaced: bool) -> None:
         """Take back every automatic score and page of an earlier grading.
 
         Args:
             learner: whose.
-            replaced: whether another file was handed in since. Then scores and comments given by
-                hand go too: they were about the earlier one.
+            replaced: whether other work was handed in since. Then scores and comments given by
+                hand go too: they were about the earlier one. An extension stays.
         """
         for step in ("autograded", "feedback"):
             folder = self.course.folder(step, learner, self.assignment)
@@ -69,42 +146,63 @@ class Book:
                 folder.unlink()
             elif folder.exists():
                 shutil.rmtree(folder)
-        with self._transaction():
-            entry = self._find(learner)
-            if entry is not None and replaced:
-                extension = entry.extension  # the learner's, whichever file they hand in
-                self.gradebook.remove_submission(self.assignment, learner)
-                if extension is not None:
-                    self.gradebook.add_submission(self.assignment, learner, extension=extension)
-            elif entry is not None:
-                _set_scores(entry, None)
+        notebooks = (
+            select(SubmittedNotebook.id)
+            .join(SubmittedAssignment, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+            .where(SubmittedAssignment.assignment_id == self.id)
+            .where(SubmittedAssignment.student_id == learner)
+        )
+        # A score given by hand stays, and someone should look at it again.
+        grades = {"auto_score": None, "needs_manual_grade": Grade.manual_score.is_not(None)}
+        if replaced:
+            grades = dict.fromkeys(("auto_score", "manual_score", "extra_credit"))
+            grades["needs_manual_grade"] = False
+        with self._transaction() as run:
+            mine = SubmittedNotebook.id.in_(notebooks)
+            run(update(SubmittedNotebook).where(mine).values(late_submission_penalty=None))
+            run(update(Grade).where(Grade.notebook_id.in_(notebooks)).values(grades))
+            if replaced:
+                comments = update(Comment).where(Comment.notebook_id.in_(notebooks))
+                run(comments.values(auto_comment=None, manual_comment=None))
 
-    def standing(self, submission: Submission) -> Standing:
-        """What the gradebook says of a submission besides automatic scores."""
-        with self._transaction():
-            entry = self._find(submission.learner)
-            assignment = self.gradebook.find_assignment(self.assignment)
-            due = entry.duedate if entry else assignment.duedate  # with an extension, if granted
-            late = 0.0
-            if due is not None and submission.timestamp is not None:
-                late = max(0.0, (submission.timestamp - due).total_seconds())
-            notebooks = entry.notebooks if entry else []
-            grades = [grade for notebook in notebooks for grade in notebook.grades]
-            comments = [comment for notebook in notebooks for comment in notebook.comments]
-            return Standing(
-                late=late,
-                manual={g.name: g.manual_score for g in grades if g.manual_score is not None},
-                extra={g.name: g.extra_credit for g in grades if g.extra_credit is not None},
-                comments={c.name: c.manual_comment for c in comments if c.manual_comment},
-            )
+    def name(self, learner: str) -> str:
+        """First and last name of a learner, as far as they are known."""
+        words = select(Student.first_name, Student.last_name).where(Student.id == learner)
+        with self._transaction() as run:
+            return " ".join(word for row in run(words) for word in row if word)
 
-    def write(self, submission: Submission, outcome: Outcome, *, zero: bool = False) -> None:
+    def standing(self, kept: Kept | None, handed_in: datetime | None, name: str = "") -> Standing:
+        """What there is to say of a submission besides the tests.
+
+        Args:
+            kept: what the gradebook has of it; None for nothing.
+            handed_in: when it was handed in (UTC), if that is known.
+            name: its author's (:meth:`name`).
+        """
+        kept, due = kept or Kept(), self.duedate
+        if due is not None and kept.extension is not None:
+            due += kept.extension
+        late = 0.0
+        if due is not None and handed_in is not None:
+            late = max(0.0, (handed_in - due).total_seconds())
+        return Standing(late, kept.manual, kept.extra, kept.comments, due, name)
+
+    def write(
+        self,
+        submission: Submission,
+        outcome: Outcome,
+        *,
+        zero: bool = False,
+        seen: Collection[str] = (),
+    ) -> None:
         """Write the scores, the graded copy and the page.
 
         Args:
             submission: what was handed in.
             outcome: what came of it.
             zero: whether it gets no points because it could not be graded.
+            seen: graded cells with a score by hand that was given for this very outcome: nobody has
+                to look at them again.
         """
         self._write_files(submission, outcome)
         with self._transaction():
@@ -112,17 +210,15 @@ class Book:
             entry = self.gradebook.update_or_create_submission(
                 self.assignment, submission.learner, timestamp=submission.timestamp
             )
-            if zero:
-                _set_scores(entry, 0.0)
-                return
             for notebook in entry.notebooks:
                 notebook.late_submission_penalty = outcome.penalty
                 for grade in notebook.grades:
-                    grade.auto_score = outcome.scores.get(grade.name)
-                    undecided = grade.auto_score is None
-                    grade.needs_manual_grade = undecided or grade.manual_score is not None
+                    name = self.names[grade.cell_id]
+                    grade.auto_score = 0.0 if zero else outcome.scores.get(name)
+                    undecided = grade.auto_score is None or grade.manual_score is not None
+                    grade.needs_manual_grade = undecided and name not in seen
                 for comment in notebook.comments:
-                    blank = comment.name in outcome.blank
+                    blank = self.names[comment.cell_id] in outcome.blank
                     comment.auto_comment = "No response." if blank else None
 
     def _write_files(self, submission: Submission, outcome: Outcome) -> None:
@@ -142,34 +238,19 @@ class Book:
         for path in self.path("feedback", learner).parent.iterdir():
             path.chmod(0o644)
 
-    def _find(self, learner: str) -> SubmittedAssignment | None:
-        try:
-            return self.gradebook.find_submission(self.assignment, learner)
-        except MissingEntry:
-            return None
-
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[Callable]:
         """One commit for all that is done inside, which nbgrader would commit step by step.
 
-        A commit waits for the disk, several times.
+        A commit waits for the disk, several times. Yields what runs a statement.
         """
         session = self.gradebook.db
         commit, session.commit = session.commit, session.flush
         try:
-            yield
+            yield partial(session.execute, execution_options={"synchronize_session": False})
             commit()
         except BaseException:
             session.rollback()
             raise
         finally:
             session.commit = commit
-
-
-def _set_scores(entry: SubmittedAssignment, score: float | None) -> None:
-    for notebook in entry.notebooks:
-        notebook.late_submission_penalty = None
-        for grade in notebook.grades:
-            grade.auto_score = score
-            # A score given by hand stays, and someone should look at it again.
-            grade.needs_manual_grade = grade.manual_score is not None

@@ -24,20 +24,15 @@ cell is an ordinary cell.
 import ast
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
+from nbformat.v4 import new_notebook
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 
 MAX_CELLS = 2000
-NEW: dict[str, Callable[..., NotebookNode]] = {
-    "code": new_code_cell,
-    "markdown": new_markdown_cell,
-    "raw": new_raw_cell,
-}
+KINDS = ("code", "markdown", "raw")
 UNWRITABLE = re.compile("[\ud800-\udfff]")  # halves of characters
 
 
@@ -118,7 +113,7 @@ def _cells(data: bytes) -> list:
 
 
 def _cell(number: int, cell: object) -> Cell:
-    if not isinstance(cell, dict) or cell.get("cell_type") not in NEW:
+    if not isinstance(cell, dict) or cell.get("cell_type") not in KINDS:
         raise Reject(f"Cell {number} of the notebook is of no known kind.")
     source = cell.get("source")
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
@@ -186,6 +181,14 @@ def match(cells: list[Cell], source: NotebookNode) -> list[str | None]:
     ]
 
 
+def _new(kind: str, source: str, name: str) -> NotebookNode:
+    """A cell. nbformat's own functions also validate each one, and the whole is validated once."""
+    made = NotebookNode(id=name, cell_type=kind, metadata=NotebookNode(), source=source)
+    if kind == "code":
+        made.update(execution_count=None, outputs=[])
+    return made
+
+
 def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
     """A clean notebook from a learner's cells and the instructor's notebook.
 
@@ -204,7 +207,7 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
     def ours(name: str, text: str) -> NotebookNode:
         cell = known[name]
         text = cell.source if is_locked(cell) else text
-        made = NEW[cell.cell_type](text, id=f"known-{names.index(name)}")
+        made = _new(cell.cell_type, text, f"known-{names.index(name)}")
         made.metadata["nbgrader"] = dict(cell.metadata.nbgrader)
         if is_locked(cell) and "attachments" in cell:
             made["attachments"] = cell.attachments
@@ -215,7 +218,7 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
         if name is not None and last[name] == place:
             made = ours(name, cell.source)
         else:
-            made = NEW[cell.kind](cell.source, id=f"extra-{place}")
+            made = _new(cell.kind, cell.source, f"extra-{place}")
         if cell.pictures and made.cell_type != "code" and not is_locked(made):
             made["attachments"] = cell.pictures
         result.append(made)

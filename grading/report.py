@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from nbgrader.api import Gradebook, MissingEntry
-
-from grading import storage
+from grading import changes, storage
+from grading.changes import Change
 from grading.course import Course
+from grading.gradebook import Book
 from grading.storage import GRADED, RETRY, ZERO, load
 from grading.submission import printable
 
@@ -25,7 +25,11 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 def rows(
-    course: Course, assignment: str, learners: list[str], unknown: Mapping[str, str] = EMPTY
+    course: Course,
+    assignment: str,
+    learners: list[str],
+    unknown: Mapping[str, str] = EMPTY,
+    rules: Mapping[str, str] = EMPTY,
 ) -> tuple[list[str], list[dict]]:
     """The graded cells' names, and one row for each learner.
 
@@ -34,65 +38,65 @@ def rows(
         assignment: which assignment.
         learners: whose rows.
         unknown: of whom it could not be written down how it ended, and why.
+        rules: those that hold now, to mark rows that are by older ones; none to mark nothing.
 
     Returns:
-        The names in the notebook's order, and rows with ``learner``, ``score``, ``max_score``, one
-        entry per graded cell, ``status``, ``reason``, ``late``, ``timestamp``. Where the status is
-        ``retry``, the scores are empty: they are not known.
+        The graded cells' names, sorted, and rows with ``learner``, ``score``, ``max_score``, one
+        entry per graded cell, ``penalty``, ``status``, ``reason``, ``change``, ``late``,
+        ``timestamp``, and ``older`` where a row is by older rules. ``score`` is what the cells
+        make without ``penalty``, and ``late`` is what the penalty was decided by. Where the
+        status is ``retry``, the scores are empty: they are not known.
     """
     result = []
-    with Gradebook(course.db_url, course.course_id) as gradebook:
-        known = gradebook.find_assignment(assignment)
-        cells = [
-            cell.name
-            for notebook in known.notebooks
-            for cell in sorted(
-                [*notebook.grade_cells, *notebook.task_cells], key=lambda cell: cell.name
-            )
-        ]
+    with Book.open(course, assignment) as book:
+        everyone = book.kept()
         for learner in learners:
             record = load(course.progress(assignment), learner)
-            row = {"learner": learner, "max_score": known.max_score}
+            row = {"learner": learner, "max_score": book.max_score}
             row |= {"status": RETRY, "reason": unknown.get(learner, "not graded")}
             if record is None or learner in unknown:
                 result.append(row)
                 continue
-            row |= {"status": record.status, "reason": record.reason}
-            try:
-                submission = gradebook.find_submission(assignment, learner)
-            except MissingEntry:
-                submission = None
-            if submission and record.status in (GRADED, ZERO):
-                grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-                penalty = sum(
-                    notebook.late_submission_penalty or 0 for notebook in submission.notebooks
-                )
-                row |= {grade.name: grade.score for grade in grades}
-                row["score"] = submission.score - penalty
-                by_hand = sorted(grade.name for grade in grades if grade.needs_manual_grade)
-                if by_hand:
-                    look = f"to be looked at by hand: {', '.join(by_hand)}"
-                    row["reason"] = "; ".join(filter(None, [record.reason, look]))
-            if submission and submission.timestamp:
-                row["timestamp"] = submission.timestamp.isoformat(" ", "seconds")
-                if submission.assignment.duedate:
-                    row["late"] = "yes" if submission.total_seconds_late else "no"
+            row |= {"status": record.status, "reason": record.reason, "change": record.change}
+            kept = everyone.get(learner)
+            if kept is None:
+                result.append(row)
+                continue
+            given = book.standing(kept, kept.timestamp)
+            late, due = given.late, given.due
+            if record.status in (GRADED, ZERO):
+                row |= kept.points
+                row["score"] = sum(kept.points.values()) - kept.penalty
+                row["penalty"] = kept.penalty
+                by_hand = ", ".join(sorted(kept.open))
+                look = by_hand and f"to be looked at by hand: {by_hand}"
+                row["reason"] = "; ".join(filter(None, [record.reason, look]))
+                if rules and (older := changes.outdated(record, rules, given)):
+                    row["older"] = True
+                    row["change"] = "; ".join(filter(None, [older, record.change]))
+                if facts := record.facts:  # what was decided then, whatever the dates are by now
+                    late, due = facts["late"], facts["due"]
+            if kept.timestamp:
+                row["timestamp"] = kept.timestamp.isoformat(" ", "seconds")
+                if due:
+                    row["late"] = "yes" if late else "no"
             result.append(row)
-    return cells, result
+        return [*book.max_points], result
 
 
 def write_csv(path: Path, cells: list[str], table: list[dict]) -> None:
     """Write the table in one step."""
-    fields = ["learner", "score", "max_score", *cells, "status", "reason", "late", "timestamp"]
+    fields = ["learner", "score", "max_score", *cells, "penalty", "status", "reason", "change"]
+    fields += ["late", "timestamp"]
     text = io.StringIO()
-    writer = csv.DictWriter(text, fields, restval="", lineterminator="\n")
+    writer = csv.DictWriter(text, fields, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in table:
-        writer.writerow({name: _plain(value) for name, value in row.items()})
+        writer.writerow({name: plain(value) for name, value in row.items()})
     storage.write(path, text.getvalue())
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """Text that is no formula to a program for tables, and cannot steer a terminal."""
     if not isinstance(value, str):
         return value
@@ -140,6 +144,16 @@ class Progress:
         """Show how all ended; ``chosen`` are those of this run."""
         print(f"\n{summary(table)}\n")
 
+    def changes(self, changed: list[Change]) -> None:
+        """Say whose score is another one now, and why."""
+        if changed:
+            print(f"Scores that changed\n{moved(changed)}\n")
+
+    def older(self, learners: list[str]) -> None:
+        """Say whose rows are by older rules."""
+        if learners:
+            print(f"{older(learners)}\n")
+
     def end(self, number: int, seconds: float, path: Path) -> None:
         """Say how many were chosen, how long they took, and where the table is."""
         print(f"{number} submissions in {seconds:.1f} s; {path}")
@@ -173,8 +187,32 @@ class Logged(Progress):
                 tell = self.log.info if row["status"] == GRADED else self.log.warning
                 tell("%s", " ".join(summary([row]).splitlines()[1].split()))
 
+    def changes(self, changed: list[Change]) -> None:
+        for each in changed:
+            self.log.warning("%s: score changed from %s", printable(each.learner), each)
+
+    def older(self, learners: list[str]) -> None:
+        if learners:
+            self.log.warning("%s", older(learners))
+
     def end(self, number: int, seconds: float, path: Path) -> None:
         self.log.info("%d submissions in %.1f s; %s", number, seconds, path)
+
+
+def moved(changed: list[Change]) -> str:
+    """Scores that changed as text: learner, before, after, reason."""
+    names = [printable(each.learner) for each in changed]
+    width = max([len("learner"), *map(len, names)])
+    lines = [f"{'learner':<{width}}  before   after  reason"]
+    for name, each in zip(names, changed, strict=True):
+        lines.append(f"{name:<{width}}  {each.before:>6g}  {each.after:>6g}  {each.reason}")
+    return "\n".join(lines)
+
+
+def older(learners: list[str]) -> str:
+    """A line that names up to ten learners whose rows are by older rules."""
+    names = ", ".join(map(printable, learners[:10])) + ", ..." * (len(learners) > 10)
+    return f"Not graded again since something changed (see the column `change`): {names}"
 
 
 def summary(table: list[dict]) -> str:

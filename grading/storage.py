@@ -3,7 +3,8 @@
 Files that others read are written in one step (:func:`write`), so a fault leaves the old one or the
 new one. A record (``progress/<assignment>/<learner>.json``) says what was graded, when and how it
 ended. It is written twice: before grading, as ``retry``, so that whatever interrupts the run leaves
-no old verdict standing, and after. Verdicts are kept by the hash of all that they depend on.
+no old verdict standing, and after. Verdicts are kept by the hash of what was run, so whatever else
+changes (points, dates, settings, text) is scored anew from the verdict that is there.
 
 A full disk, a folder that cannot be written, a locked gradebook are no submission's fault.
 :func:`check` looks before anything is withdrawn or run; :func:`explain` says of one that comes
@@ -12,12 +13,14 @@ later what it is, where, and how to fix it.
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import secrets
 import sqlite3
 import tempfile
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
@@ -32,6 +35,7 @@ LOCK_SECONDS = 5.0  # as long as SQLite itself waits
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SHUT = (errno.EROFS, errno.EACCES, errno.EPERM)
 GRADED, ZERO, RETRY = "graded", "zero", "retry"
+EDITION = 1  # of records; those written before there were editions have 0
 OTHER = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ENOLCK)
 
 
@@ -61,9 +65,14 @@ class Record:
         status: ``graded``, ``zero`` (for a reason that is the submission's own) or ``retry``
             (for a reason that is not: the score is not known yet).
         reason: why it is zero or has to be tried again; a note otherwise.
-        submission: the hash of what was handed in.
-        fingerprint: the hash of all that the score depends on.
+        submission: the hash of what was handed in: of its cells, or (edition 0) of the file's
+            bytes and its time.
+        fingerprint: the hash of all that the score and the page depend on.
         seconds: how long it took.
+        verdict: the key of its verdict; empty if nothing was run.
+        change: how the last grading changed the score, and why.
+        facts: what the score was made of when it was last known (:mod:`grading.changes`).
+        edition: the form of this record.
     """
 
     learner: str
@@ -72,6 +81,10 @@ class Record:
     submission: str
     fingerprint: str
     seconds: float
+    verdict: str = ""
+    change: str = ""
+    facts: dict = field(default_factory=dict)
+    edition: int = 0
 
 
 def load(folder: Path, learner: str) -> Record | None:
@@ -114,6 +127,27 @@ class Verdicts:
         self._path(key).unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Nobody else writes this course's results meanwhile.
+
+    Raises:
+        Refusal: if a run is grading, or the course's disk knows no locks.
+    """
+    path = root / "progress" / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refusal("another run is grading in this course; wait for it to end") from None
+        except OSError as error:
+            raise Refusal(
+                f"{path} cannot be locked ({error.strerror}): put the course on another disk"
+            ) from error
+        yield
+
+
 def course_secret(root: Path) -> bytes:
     """The course's secret, made when it is first asked for; only its owner can read it."""
     path = root / "progress" / ".secret"
@@ -136,7 +170,7 @@ def check(course: Course, assignment: str) -> None:
     """
     directory = course.directory()
     names = ["reports", directory.autograded_directory, directory.feedback_directory]
-    gradebook = _file(course)
+    gradebook = gradebook_file(course)
     folders = [course.progress(assignment), *[course.root / name for name in names]]
     for folder in [*folders, *([gradebook.parent] if gradebook else [])]:
         try:
@@ -179,7 +213,7 @@ def explain(error: BaseException, course: Course) -> str:
 
 
 def _database(reason: str, course: Course) -> str:
-    path = _file(course)
+    path = gradebook_file(course)
     name = path.name if path else "the gradebook"
     if "locked" in reason:
         return (
@@ -226,7 +260,7 @@ def _place(name: str | bytes | Path, course: Course) -> str:
     return printable(shown)
 
 
-def _file(course: Course) -> Path | None:
+def gradebook_file(course: Course) -> Path | None:
     """The gradebook's file; None if it is kept by a server of databases."""
     url = make_url(course.db_url)
     if url.get_backend_name() != "sqlite" or not url.database:

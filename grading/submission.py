@@ -8,6 +8,7 @@ author can understand, and harms nobody else. Other files in the folder are igno
 """
 
 import hashlib
+import json
 import os
 import re
 import stat
@@ -15,9 +16,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from nbformat import NotebookNode
 from nbgrader.utils import parse_utc
 
-from grading.notebook import Cell, Reject, parse
+from grading.notebook import Cell, Reject, match, parse
 
 MAX_BYTES = 10 * 2**20
 REMEDY = "Open it in JupyterLab, save it, and hand in the saved file."
@@ -25,6 +27,10 @@ REMEDY = "Open it in JupyterLab, save it, and hand in the saved file."
 DATE = re.compile(r"[A-Za-z0-9 :.,+-]+")
 NO_ZONE = re.compile(r"(^|\s)[/.~:]|\.\.")
 FIRST_YEAR, LAST_YEAR = 1970, 2199
+NO_DATE = (
+    f"timestamp.txt is no date of the years {FIRST_YEAR} to {LAST_YEAR}, "
+    "so it is unknown whether this is late"
+)
 SECRET = "submission_secret.txt"  # written by nbgrader's exchange
 
 
@@ -50,7 +56,7 @@ class Submission:
 
     @property
     def digest(self) -> str:
-        """A hash of all that was handed in."""
+        """A hash of all that was handed in, to the byte: what records of edition 0 have."""
         rest = repr((self.problem, str(self.timestamp), self.note, self.secret)).encode()
         return hashlib.sha256(rest + b"\0" + (self.data or b"")).hexdigest()
 
@@ -103,6 +109,26 @@ def cells(submission: Submission) -> list[Cell]:
     return parse(submission.data, REMEDY)
 
 
+def content(found: list[Cell] | Reject, submission: Submission, source: NotebookNode) -> str:
+    """A hash of the work that was handed in.
+
+    What an editor saves besides (outputs, counters, metadata, the order of keys, a cell id where
+    none was) does not count, nor does the time. Of a file that is no notebook every byte counts.
+
+    Args:
+        found: the cells, or why there are none.
+        submission: where they come from.
+        source: the instructor's notebook.
+    """
+    if isinstance(found, Reject):
+        text = repr((str(found), submission.problem)).encode() + (submission.data or b"")
+    else:
+        names = match(found, source)
+        work = [(c.kind, c.source, n, c.pictures) for c, n in zip(found, names, strict=True)]
+        text = json.dumps(work, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()
+
+
 def _read(path: Path, limit: int) -> bytes:
     """The bytes of a regular file; a link is not followed and a pipe is not waited for."""
     kind = os.lstat(path).st_mode
@@ -134,8 +160,7 @@ def timestamp(path: Path) -> tuple[datetime | None, str]:
         when = None
     # At the ends of time, zones cannot be changed.
     if when is None or not FIRST_YEAR <= when.year <= LAST_YEAR:
-        years = f"of the years {FIRST_YEAR} to {LAST_YEAR}"
-        return None, f"timestamp.txt is no date {years}, so it is unknown whether this is late"
+        return None, NO_DATE
     return when, ""
 
 

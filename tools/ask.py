@@ -62,6 +62,12 @@ def hand_back(system: str, template: str) -> None:
         raise start.Problem(f"there is no {template!r} here")
 
 
+def forget(learner: str) -> None:
+    """Check that a learner is named."""
+    if not learner:
+        raise start.Problem("say whose: make forget LEARNER=name (DRY=1 only shows what goes)")
+
+
 def port(text: str) -> None:
     """Check that this is the number of a port."""
     number("PORT", text, range(1, 65536))
@@ -100,7 +106,8 @@ def number(name: str, text: str, among: range) -> None:
 
 
 QUESTIONS = {
-    each.__name__: each for each in (lab, check, collect, grade, hand_back, port, hub, chromium)
+    each.__name__: each
+    for each in (lab, check, collect, grade, hand_back, forget, port, hub, chromium)
 }
 
 
