@@ -51,7 +51,6 @@ from nbgrader.utils import is_solution
 from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
 from grading import roster, storage
-from grading.batch import _alone
 from grading.course import Course, Refusal, known, register
 from grading.notebook import Reject, match, name_of, parse
 from grading.roster import Owner, Person
@@ -718,7 +717,7 @@ def open_gradebook(course: Course) -> Iterator[Gradebook]:
 
 def has_gradebook(course: Course) -> bool:
     """Whether there is one already; opening it would make one."""
-    path = storage._file(course)
+    path = storage.gradebook_file(course)
     return path is None or path.is_file()
 
 
@@ -761,7 +760,7 @@ def do(course: Course, assignment: str, source: Source, result: Plan) -> None:
         Refusal: if it cannot be written.
     """
     (course.root / "progress").mkdir(exist_ok=True)
-    with _alone(course.root / "progress" / ".lock"):
+    with storage.alone(course.root):
         storage.check(course, assignment)
         try:
             for choice in result.choices:
