@@ -39,6 +39,7 @@ def folders(tmp_path, monkeypatch):
         (["grade", "01-small", ""], "nobody has submitted '01-small': there is no submitted/NAME/"),
         (["grade", "01-small", "many"], "JOBS is a number from 1 to 999, got 'many'"),
         (["grade", "01-small", "0"], "JOBS is a number from 1 to 999, got '0'"),
+        (["forget", ""], "say whose: make forget LEARNER=name"),
         (["port", "80000"], "PORT is a number from 1 to 65535, got '80000'"),
         (["port", "eight"], "PORT is a number from 1 to 65535, got 'eight'"),
         (["chromium"], "there is no chromium: install it"),

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import zipfile
 
 import pytest
@@ -336,13 +335,6 @@ def test_without_a_gradebook_none_is_made(tmp_path):
     assert _forget(folder, "ann") == 0
     assert not (tmp_path / "gradebook.db").exists()
     assert not (tmp_path / "submitted" / "ann").exists()
-
-
-def test_make_asks_for_a_name():
-    words = [sys.executable, "tools/run.py", "tools.ask", "forget", ""]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "make forget LEARNER=name" in done.stderr
 
 
 # --- learners' data and git
