@@ -50,8 +50,10 @@ REFERENCE = "book/api/"  # pages made from docstrings, all alike: the largest st
 def listed_pages() -> list[str]:
     """The pages to visit, by their addresses without ``.html``."""
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
-    chapters = [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
-    names = [str(Path(name).with_suffix("")) for name in chapters]
+    entries = [entry for part in toc["parts"] for entry in part["chapters"]]
+    below = [page for entry in entries for page in entry.get("sections", [])]
+    names = [str(Path(entry["file"]).with_suffix("")) for entry in [*entries, *below]]
+    names = [name for name in names if not name.startswith(REFERENCE)]
     return ["index", "search", toc["root"], *names, f"{REFERENCE}transformer"]
 
 
