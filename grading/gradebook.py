@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry, SubmittedAssignment
 
-from grading import storage
+from grading import feedback, storage
 from grading.course import Course
 from grading.evaluate import Outcome, Standing
 from grading.submission import SECRET, Submission
@@ -80,19 +80,18 @@ class Book:
         """What the gradebook says of a submission besides automatic scores."""
         with self._transaction():
             entry = self._find(submission.learner)
-            assignment = self.gradebook.find_assignment(self.assignment)
-            due = entry.duedate if entry else assignment.duedate  # with an extension, if granted
-            late = 0.0
-            if due is not None and submission.timestamp is not None:
-                late = max(0.0, (submission.timestamp - due).total_seconds())
+            about = feedback.about(
+                self.gradebook, self.assignment, submission.learner, submission.timestamp
+            )
             notebooks = entry.notebooks if entry else []
             grades = [grade for notebook in notebooks for grade in notebook.grades]
             comments = [comment for notebook in notebooks for comment in notebook.comments]
             return Standing(
-                late=late,
+                late=about.late,
                 manual={g.name: g.manual_score for g in grades if g.manual_score is not None},
                 extra={g.name: g.extra_credit for g in grades if g.extra_credit is not None},
                 comments={c.name: c.manual_comment for c in comments if c.manual_comment},
+                about=about,
             )
 
     def write(self, submission: Submission, outcome: Outcome, *, zero: bool = False) -> None:
