@@ -34,6 +34,7 @@ from grading.submission import printable
 MAX_BYTES = 100_000  # of a page; what is least needed is left out first
 MAX_MESSAGE = 1500  # characters of what a check says
 MAX_STOPPED = 5  # of the learner's cells that ended in an error, on the first screen
+FIRST_OUTPUTS, LAST_OUTPUTS = 8, 2  # of a cell with a great many
 MAX_HINTS = 3  # for a task
 HIDDEN = "# (hidden tests ran here)"
 BLANK = "No response."  # nbgrader's comment on an answer that is as it was released
@@ -413,10 +414,16 @@ def _part(number: int, cell: NotebookNode, drawn: NotebookNode, about: About) ->
         instead = instead if part.code else f"<pre>{instead}</pre>"
     part.source = Piece(drawn.source, rank, instead)
     failed = is_grade(cell) and any(each.output_type == "error" for each in cell.get("outputs", []))
-    for output in drawn.get("outputs", []):
-        if failed and output.output_type == "error":
-            continue  # the message says it
-        part.outputs.append(Piece(_output(output), OUTPUT, f"<p>{escape(LEFT_OUT[OUTPUT])}</p>"))
+    outputs = [
+        Piece(_output(output), OUTPUT, f"<p>{escape(LEFT_OUT[OUTPUT])}</p>")
+        for output in drawn.get("outputs", [])
+        if not (failed and output.output_type == "error")  # the message says it
+    ]
+    middle = outputs[FIRST_OUTPUTS:-LAST_OUTPUTS]
+    if len(middle) > 1:
+        note = f"<p>{escape(f'[… {len(middle):,} outputs of this cell are left out here.]')}</p>"
+        outputs[FIRST_OUTPUTS:-LAST_OUTPUTS] = [Piece(note, OUTPUT, note)]
+    part.outputs = outputs
     return part
 
 

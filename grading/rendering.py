@@ -49,6 +49,7 @@ MAX_TEXT = 200_000  # characters of a piece that is drawn
 MAX_HTML = 12_000_000  # characters of what becomes of it
 MAX_PAGE = 20_000_000  # characters of HTML and pictures for all of a notebook
 MAX_PLAIN = 20_000  # characters that are shown of what is not drawn
+MAX_BRIEF = 4000  # the same, on a feedback page
 NOT_DRAWN = "[Shown as it was typed, as far as it fits: this cannot be drawn.]\n"
 LEFT_OUT = "[Left out: this notebook shows more than a page can hold.]"
 PICTURE = "a picture that this cell drew"
@@ -157,7 +158,8 @@ def _trusted(pieces: list[tuple[str, str, dict]], server: str) -> list[str]:
 
 def plain(kind: str, text: str) -> str:
     """A piece as it was typed, cut."""
-    text = html.escape(NOT_DRAWN + strip_ansi(text[:MAX_PLAIN]))
+    room = MAX_BRIEF if kind in BRIEF.values() else MAX_PLAIN
+    text = html.escape(NOT_DRAWN + strip_ansi(text[:room]))
     return text if kind in ("terminal", "lines") else f"<pre>{text}</pre>"
 
 
