@@ -32,7 +32,8 @@ from grading import rendering
 from grading.submission import printable
 
 MAX_BYTES = 100_000  # of a page; what is least needed is left out first
-MAX_MESSAGE = 1500  # characters of what a check says
+MAX_MESSAGE = 1200  # bytes of HTML of what a check says
+MAX_REPEATED = 300  # the same, in the notebook, where it stands again
 MAX_STOPPED = 5  # of the learner's cells that ended in an error, on the first screen
 FIRST_OUTPUTS, LAST_OUTPUTS = 8, 2  # of a cell with a great many
 MAX_HINTS = 3  # for a task
@@ -56,6 +57,7 @@ LEFT_OUT = {
     OUTPUT: "[Left out to keep this page small: the notebook that you handed in shows it.]",
     ANSWER: "[The rest is left out to keep this page small: it is in the notebook you handed in.]",
 }
+WRAPPER = 100  # bytes around a cell
 PREVIEW = 1200  # characters that are shown of an answer that is left out
 
 # The reader's browser runs nothing and asks nobody: neither for us nor for what was handed in.
@@ -250,7 +252,7 @@ class Piece:
     """HTML of a cell, and what may stand in its place if the page gets too large."""
 
     html: str
-    rank: int
+    rank: float
     instead: str
     shown: bool = True
 
@@ -312,6 +314,11 @@ class Part:
         return bool(self.state)
 
     @property
+    def repeated(self) -> str:
+        """The message as the notebook repeats it."""
+        return _cut(self.message, MAX_REPEATED)
+
+    @property
     def open(self) -> bool:
         """Whether the notebook shows it without being asked."""
         return self.kind == "answer" or self.state in ("failed", "partly", "waiting")
@@ -348,6 +355,7 @@ def _page(
         "stopped": [part for part in parts if part.kind == "answer" and part.message][:MAX_STOPPED],
         "failed": [part for part in graded if part.state in ("failed", "partly") and part.message],
         "comments": [part for part in parts if part.comment],
+        "parts_left_out": lambda: sum(not part.source.shown for part in parts),
         "groups": [(kind, list(each)) for kind, each in groupby(parts, lambda p: p.kind)],
     }
     return _fitted(TEMPLATES.get_template("feedback.html.j2"), values, parts)
@@ -370,7 +378,7 @@ def _fitted(template, values: dict, parts: list[Part]) -> str:
             piece.html = min(piece.html, piece.instead, key=len)
         while excess > 0 and extra:
             part = extra.pop(0)
-            excess -= len(part.source.html.encode())
+            excess -= len(part.source.html.encode()) + WRAPPER
             part.source.shown = False
 
 
@@ -410,9 +418,11 @@ def _part(number: int, cell: NotebookNode, drawn: NotebookNode, about: About) ->
     rank = {"given": GIVEN, "test": TEST}.get(part.kind, ANSWER)
     instead = str(escape(LEFT_OUT[rank]))
     if rank == ANSWER:
-        instead = f"{escape(cell.source[:PREVIEW])}\n{instead}"
+        note = f"\n{instead}" if len(cell.source) > PREVIEW else ""
+        instead = f"{escape(cell.source[:PREVIEW])}{note}"
         instead = instead if part.code else f"<pre>{instead}</pre>"
-    part.source = Piece(drawn.source, rank, instead)
+    order = rank + 0.5 * (rank == GIVEN and not part.code)  # given code goes before given text
+    part.source = Piece(drawn.source, order, instead)
     failed = is_grade(cell) and any(each.output_type == "error" for each in cell.get("outputs", []))
     outputs = [
         Piece(_output(output), OUTPUT, f"<p>{escape(LEFT_OUT[OUTPUT])}</p>")
@@ -494,11 +504,13 @@ def _line(notebook: NotebookNode, number: int, text: str, function: str) -> Line
     return max(found, default=(False, None))[1]
 
 
-def _cut(text: str) -> str:
-    text = "".join(sign if sign.isprintable() or sign == "\n" else "\ufffd" for sign in text)
-    if len(text) <= MAX_MESSAGE:
-        return text
-    return f"{text[:MAX_MESSAGE]} [… {len(text) - MAX_MESSAGE:,} characters left out]"
+def _cut(text: str, room: int = MAX_MESSAGE) -> str:
+    """What fits into so many bytes of HTML, with a note if that is not all."""
+    start = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text[:room])
+    while len(str(escape(start)).encode()) > room:
+        start = start[: len(start) * 3 // 4]
+    left_out = len(text) - len(start)
+    return f"{start} [… {left_out:,} characters left out]" if left_out else start
 
 
 def _given(cell: NotebookNode) -> bool:

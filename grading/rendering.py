@@ -103,7 +103,10 @@ def _cell(number: int, cell: NotebookNode, later: Callable) -> NotebookNode:
             later(made.metadata.nbgrader, "comment", "markdown", comment)
     if kind == "raw":
         made.metadata.raw_mimetype = str(cell.metadata.get("raw_mimetype", ""))
-    later(made, "source", kind, cell.source, cell.get("attachments"))
+    marks = marks or {}
+    locked = marks.get("locked") is True and marks.get("grade") is not True
+    given = kind == "code" and (locked or cell.metadata.get("given") is True)
+    later(made, "source", "given" if given else kind, cell.source, cell.get("attachments"))
     if kind == "code":
         count = cell.get("execution_count")
         made.execution_count = count if isinstance(count, int) else Markup("&nbsp;")
@@ -305,8 +308,8 @@ TOKEN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
 NEIGHBOURS = re.compile(r'<span class="(\w+)">([^<\n]*)</span>( *)<span class="\1">')
 KINDS = ("k", "s", "c", "m", "nf")  # keywords, strings, comments, numbers, names that are defined
 COLOURED = {"nf": "nf", "nc": "nf", "nd": "nf", "ow": "k"}
-FULL = {"raw": "html"}  # how a page of each sort draws a cell of this kind
-BRIEF = {"markdown": "typeset", "code": "lines", "raw": "plain"}
+FULL = {"raw": "html", "given": "code"}  # how a page of each sort draws a cell of this kind
+BRIEF = {"markdown": "typeset", "code": "lines", "raw": "plain", "given": "plain"}
 DRAW: dict[str, Callable[[str, dict], str]] = {
     "markdown": _markdown,
     "typeset": _typeset,
@@ -431,6 +434,8 @@ def _element(element: ElementTree.Element, depth: int) -> str:
     if tag not in ELEMENTS or depth > MAX_DEPTH or (tag == "math") != (depth == 0):
         raise ValueError(f"<{tag}> is no part of a formula")
     if tag in TOKEN_ELEMENTS:
+        if len(element):
+            raise ValueError("an element where only text may be")
         inside = html.escape(_letters(element.text or "", element.get("mathvariant", "")))
     else:
         inside = "".join(_element(child, depth + 1) for child in element)

@@ -77,7 +77,9 @@ def page(browser, course, tmp_path_factory):
         context.seen, context.refused = [], []
         context.on("request", lambda request: context.seen.append(request))
         context.on("response", lambda got: got.status >= 400 and context.refused.append(got.url))
-        context.on("console", lambda said: "Polic" in said.text and context.refused.append(said.text))
+        context.on(
+            "console", lambda said: "Polic" in said.text and context.refused.append(said.text)
+        )
         page = context.new_page()
         page.set_default_timeout(WAIT)
         page.goto(f"{address}/lab?token={token}&reset")
