@@ -308,7 +308,8 @@ class Batch:
             work = self._task(entry)
         except Reject as reject:
             entry.record = replace(entry.record, status=ZERO, reason=str(reject))
-            refusal = (self.assignment, str(reject), self.book.max_score, self.course.config)
+            about = entry.standing.about(entry.submission.learner)
+            refusal = (self.assignment, str(reject), self.book.max_score, self.course.config, about)
             work = None
         except Exception as error:
             entry.record = self._failed(entry.record, error)

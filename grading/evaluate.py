@@ -7,7 +7,7 @@ everything that the one process that writes has to do.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 import nbformat
@@ -18,10 +18,12 @@ from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solut
 from traitlets.config import Config
 
 from grading import feedback
+from grading.feedback import BLANK, About
 from grading.runner import pool
 from grading.runner.job import Job, Verdict
 
 RENDER_SECONDS = 240  # all that is slow has limits of its own (grading.rendering)
+ABOUT = About()
 NOT_RUN = "[Not run when graded: nothing depends on this cell.]\n"
 
 
@@ -35,6 +37,7 @@ class Standing:
         extra: extra credit, by graded cell.
         comments: comments written by hand, by the cell that they are about.
         due: until when it may be handed in (UTC), with its author's extension.
+        handed_in: when it was handed in (UTC), if that is known.
         name: first and last name of its author, as far as they are known.
     """
 
@@ -43,7 +46,12 @@ class Standing:
     extra: dict[str, float] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)
     due: datetime | None = None
+    handed_in: datetime | None = None
     name: str = ""
+
+    def about(self, learner: str) -> About:
+        """What the learner's page says at its top."""
+        return About.of(self.name or learner, self.handed_in, self.due)
 
 
 @dataclass(frozen=True)
@@ -116,19 +124,24 @@ def evaluate(task: Task) -> Outcome:
         for name, cell in named(notebook).items()
         if is_solution(cell) and compute_checksum(cell) == task.checksums.get(name)
     ]
+    by_hand = task.standing.manual
+    waiting = tuple(name for name, value in scores.items() if value is None and name not in by_hand)
     rendered = _render(
         notebook,
         task.assignment,
         points=points,
         max_score=task.max_score,
         penalty=penalty or 0.0,
-        comments={name: "No response." for name in blank} | task.standing.comments,
+        comments={name: BLANK for name in blank} | task.standing.comments,
+        about=replace(task.standing.about(task.learner), waiting=waiting),
         config=task.config,
     )
     return Outcome(verdict, scores, blank, penalty, **rendered)
 
 
-def refuse(assignment: str, reason: str, max_score: float, config: Config) -> Outcome:
+def refuse(
+    assignment: str, reason: str, max_score: float, config: Config, about: About = ABOUT
+) -> Outcome:
     """No points: the copy and the page say why."""
     rendered = _render(
         feedback.refusal(reason),
@@ -137,14 +150,17 @@ def refuse(assignment: str, reason: str, max_score: float, config: Config) -> Ou
         max_score=max_score,
         penalty=0.0,
         comments={},
+        about=about,
         config=config,
     )
     return Outcome(Verdict(), {}, [], None, **rendered)
 
 
-def _render(notebook: NotebookNode, assignment: str, *, config: Config, **shown) -> dict[str, str]:
+def _render(
+    notebook: NotebookNode, assignment: str, *, config: Config, about: About = ABOUT, **shown
+) -> dict[str, str]:
     """Have :func:`render` called in a process of its own."""
-    argument = shown | {"notebook": notebook, "assignment": assignment}
+    argument = shown | {"notebook": notebook, "assignment": assignment, "about": asdict(about)}
     argument["config"] = json.loads(json.dumps(config, default=str))
     argument["server"] = pool.fork_server("grading.rendering").path
     return pool.call("grading.evaluate", "render", argument, RENDER_SECONDS)
@@ -152,16 +168,17 @@ def _render(notebook: NotebookNode, assignment: str, *, config: Config, **shown)
 
 def render(argument: dict) -> dict:
     """The graded copy and the feedback page; called in a process of its own."""
-    config = Config(argument.pop("config"))
+    config, about = Config(argument.pop("config")), About(**argument.pop("about"))
     notebook = nbformat.from_dict(argument.pop("notebook"))
     notebook, _ = LimitOutput(config=config).preprocess(notebook, {})
     copy = nbformat.writes(notebook)
-    return {"notebook": copy, "page": feedback.page(notebook, **argument, config=config)}
+    page = feedback.page(notebook, **argument, about=about, config=config)
+    return {"notebook": copy, "page": page}
 
 
 def prepare() -> None:
     """Have imported and compiled what a page needs, before any fork."""
-    shown = {"points": {}, "max_score": 0.0, "penalty": 0.0, "comments": {}}
+    shown = {"points": {}, "max_score": 0.0, "penalty": 0.0, "comments": {}, "about": {}}
     render({"notebook": new_notebook(), "assignment": "", "config": {}} | shown)
 
 

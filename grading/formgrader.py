@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import ClassVar
 
 from jinja2 import Environment, FileSystemLoader
+from jinja2.bccache import Bucket, BytecodeCache
+from jinja2.ext import Extension
+from markupsafe import Markup
+from nbconvert.exporters import HTMLExporter
+from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
+from nbformat import NotebookNode
 from nbgrader.server_extensions.formgrader import base, handlers
 from tornado.web import StaticFileHandler
 
-from grading.feedback import CONTAINED, MATHJAX, Compiled, Edits, Page
+from grading import rendering
 
 FOLDER = Path(__file__).resolve().parents[1] / "book" / "_static" / "mathjax"
 # Of TeX, what writes formulas: nothing that loads, links or styles.
@@ -34,6 +40,11 @@ MathJax = {
 </script>
 <script src="{{ resources.base_url }}/formgrader/mathjax/tex-chtml-full.js" async></script>
 """
+MATHJAX = re.escape("{{ mathjax() }}")  # in nbgrader's templates; it loads from another site
+# What a cell shows is drawn inside its own box, whatever moves it (a formula can).
+CONTAINED = "<style>.rendered_html, .output_subarea { contain: paint; }</style>"
+# A template's filters that find their work done by `rendering.view`.
+DONE = ("markdown2html", "highlight_code", "ansi2html", "clean_html", "strip_files_prefix")
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}' {handlers}; style-src 'self' 'unsafe-inline'; "
     "img-src data:; font-src 'self' data:; connect-src 'self'; form-action 'none'; "
@@ -49,6 +60,65 @@ class Nonce:
     @classmethod
     def get(cls) -> str:
         return cls.current
+
+
+class Compiled(BytecodeCache):
+    """Templates, compiled once in this process and not again for each page."""
+
+    def __init__(self):
+        self.known: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.known:
+            bucket.bytecode_from_string(self.known[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.known[bucket.key] = bucket.bytecode_to_string()
+
+
+class Edits(Extension):
+    """What `environment.edits` changes in the text of templates: patterns and replacements."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        for text, other in self.environment.edits.items():
+            source = re.sub(text, other, source)
+        return source
+
+
+class Page(HTMLExporter):
+    """A notebook in one of nbgrader's templates: of the submission only what was cleaned.
+
+    What a template shows is escaped, unless :mod:`grading.rendering` made it. HTMLExporter reads
+    its page once more as a tree and writes it anew, which takes longer than all the rest; what it
+    does there does not matter to these pages.
+    """
+
+    edits: ClassVar[dict[str, str]]
+    compiled: ClassVar[Compiled]
+
+    def _create_environment(self):
+        environment = super()._create_environment()
+        environment.autoescape = True
+        environment.extend(edits=self.edits, bytecode_cache=self.compiled)
+        environment.add_extension(Edits)
+        return environment
+
+    def default_filters(self):
+        yield from super().default_filters()
+        yield from ((name, lambda text, **_: text) for name in DONE)
+
+    def _init_preprocessors(self):
+        """Styles alone: some that nbconvert adds itself take a long time over odd text."""
+        self.register_preprocessor(CSSHTMLHeaderPreprocessor(parent=self), enabled=True)
+
+    def _preprocess(self, nb: NotebookNode, resources: dict):
+        nb, resources = super()._preprocess(nb, resources)
+        styles = resources.get("inlining", {}).get("css", [])
+        resources["inlining"] = {"css": [Markup(style) for style in styles]}
+        return rendering.view(nb), resources
+
+    def from_notebook_node(self, nb: NotebookNode, resources: dict | None = None, **kw):
+        return super(HTMLExporter, self).from_notebook_node(nb, self._init_resources(resources))
 
 
 class GradersPage(Page):

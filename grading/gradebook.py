@@ -185,7 +185,7 @@ class Book:
         late = 0.0
         if due is not None and handed_in is not None:
             late = max(0.0, (handed_in - due).total_seconds())
-        return Standing(late, kept.manual, kept.extra, kept.comments, due, name)
+        return Standing(late, kept.manual, kept.extra, kept.comments, due, handed_in, name)
 
     def write(
         self,

@@ -201,6 +201,7 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
     """
     known = marked(source)
     names = list(known)
+    plain = {(cell.cell_type, cell.source.strip()) for cell in source.cells if not name_of(cell)}
     matched = match(cells, source)
     last = {name: place for place, name in enumerate(matched) if name is not None}
 
@@ -219,6 +220,8 @@ def rebuild(cells: list[Cell], source: NotebookNode) -> NotebookNode:
             made = ours(name, cell.source)
         else:
             made = _new(cell.kind, cell.source, f"extra-{place}")
+            if (cell.kind, cell.source.strip()) in plain:
+                made.metadata["given"] = True  # as the instructor wrote it
         if cell.pictures and made.cell_type != "code" and not is_locked(made):
             made["attachments"] = cell.pictures
         result.append(made)

@@ -13,6 +13,9 @@ Everything that came with a submission passes through here on its way to a page,
 
 What cannot be drawn or cleaned within the limits is shown as it was typed, cut. Templates escape
 whatever did not go through here (:class:`grading.feedback.Page`).
+
+Formulas of a feedback page become MathML in the sandbox, and :func:`mathml` builds each anew
+outside it, from elements and attributes on a list. The formgrader typesets its own with MathJax.
 """
 
 import base64
@@ -20,11 +23,14 @@ import html
 import re
 import resource
 import signal
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import nh3
+from latex2mathml.converter import convert
 from markupsafe import Markup
 from nbconvert.filters import Highlight2HTML, ansi2html, strip_ansi
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
@@ -43,9 +49,13 @@ MAX_TEXT = 200_000  # characters of a piece that is drawn
 MAX_HTML = 12_000_000  # characters of what becomes of it
 MAX_PAGE = 20_000_000  # characters of HTML and pictures for all of a notebook
 MAX_PLAIN = 20_000  # characters that are shown of what is not drawn
+MAX_BRIEF = 4000  # the same, on a feedback page
 NOT_DRAWN = "[Shown as it was typed, as far as it fits: this cannot be drawn.]\n"
 LEFT_OUT = "[Left out: this notebook shows more than a page can hold.]"
 PICTURE = "a picture that this cell drew"
+MAX_FORMULA = 2000  # characters of TeX that are typeset
+# Of an output, a feedback page shows the beginning and the end.
+FIRST_LINES, LAST_LINES, LINE = 24, 8, 200
 
 ATTACHED = re.compile(r'\bsrc="(attachment:[^"]*)"')  # in HTML that somebody typed
 LANGUAGE = "ipython3"
@@ -57,12 +67,14 @@ RICH = ("text/html", "text/markdown", "image/svg+xml", "text/latex", "image/png"
 # --- 1. take a notebook apart
 
 
-def view(notebook: NotebookNode, server: str = "") -> NotebookNode:
-    """The notebook that nbgrader's templates are given: nothing in it is the submission's own text.
+def view(notebook: NotebookNode, server: str = "", *, brief: bool = False) -> NotebookNode:
+    """The notebook that a template is given: nothing in it is the submission's own text.
 
     Args:
         notebook: what is to be shown; it is left as it is.
         server: the address of a fork server for this module; empty for this process's own.
+        brief: for a page that is sent and needs nothing else: formulas are MathML, code has one
+            complete line of HTML per line and few colours, long outputs are shortened.
     """
     pieces: list[tuple[str, str, dict]] = []
     places: list[tuple[dict | list, str | int]] = []
@@ -70,6 +82,9 @@ def view(notebook: NotebookNode, server: str = "") -> NotebookNode:
     def later(place: dict | list, key: str | int, kind: str, text: object, pictures=None) -> None:
         """Have `place[key]` filled with HTML."""
         text = text if isinstance(text, str) else ""
+        kind = (BRIEF if brief else FULL).get(kind, kind)
+        if brief:
+            text = shortened(text) if kind == "terminal" else text
         pieces.append((kind, text, pictures if isinstance(pictures, dict) else {}))
         places.append((place, key))
 
@@ -88,8 +103,10 @@ def _cell(number: int, cell: NotebookNode, later: Callable) -> NotebookNode:
             later(made.metadata.nbgrader, "comment", "markdown", comment)
     if kind == "raw":
         made.metadata.raw_mimetype = str(cell.metadata.get("raw_mimetype", ""))
-    form = {"markdown": "markdown", "code": "code"}.get(kind, "html")
-    later(made, "source", form, cell.source, cell.get("attachments"))
+    marks = marks or {}
+    locked = marks.get("locked") is True and marks.get("grade") is not True
+    given = kind == "code" and (locked or cell.metadata.get("given") is True)
+    later(made, "source", "given" if given else kind, cell.source, cell.get("attachments"))
     if kind == "code":
         count = cell.get("execution_count")
         made.execution_count = count if isinstance(count, int) else Markup("&nbsp;")
@@ -144,8 +161,23 @@ def _trusted(pieces: list[tuple[str, str, dict]], server: str) -> list[str]:
 
 def plain(kind: str, text: str) -> str:
     """A piece as it was typed, cut."""
-    text = html.escape(NOT_DRAWN + strip_ansi(text[:MAX_PLAIN]))
-    return text if kind == "terminal" else f"<pre>{text}</pre>"
+    room = MAX_BRIEF if kind in BRIEF.values() else MAX_PLAIN
+    text = html.escape(NOT_DRAWN + strip_ansi(text[:room]))
+    return text if kind in ("terminal", "lines") else f"<pre>{text}</pre>"
+
+
+def shortened(text: str) -> str:
+    """The beginning and the end of an output, with a line that says how much is left out."""
+    lines = text.split("\n")
+    left_out = lines[FIRST_LINES:-LAST_LINES]
+    if left_out:
+        count = f"{len(left_out):,} {'line' if len(left_out) == 1 else 'lines'}"
+        note = f"[… {count} left out here: the notebook that you handed in prints them all.]"
+        lines = [*lines[:FIRST_LINES], note, *lines[-LAST_LINES:]]
+    return "\n".join(
+        line if len(line) <= LINE else f"{line[:LINE]} [… {len(line) - LINE:,} characters left out]"
+        for line in lines
+    )
 
 
 # --- 2. draw, in a sandbox
@@ -187,7 +219,7 @@ def draw(argument: dict) -> dict:
 
 def prepare() -> None:
     """Have imported what drawing imports, before any fork."""
-    sample = "# a $b$\n\n`c` [d](e) <b>\n\n```python\nf\n```\n\n|g|\n|-|\n"
+    sample = "# a $\\beta$\n\n`c` [d](e) <b>\n\n```python\nf\n```\n\n|g|\n|-|\n"
     for made in draw({"pieces": [(kind, sample, {}) for kind in DRAW]})["html"]:
         _ANY.clean(made)
 
@@ -208,8 +240,31 @@ class _Pictures(dict):
         return self.get(unquote(name), {"image/png": ""})
 
 
-def _markdown(text: str, pictures: dict) -> str:
-    renderer = IPythonRenderer(escape=False, attachments=_Pictures(pictures))
+class _Typeset(IPythonRenderer):
+    """Formulas as MathML in place of TeX; what cannot be read as TeX stays as it was typed."""
+
+    def inline_math(self, body: str) -> str:
+        return self._formula(body, body, "inline")
+
+    def block_math(self, body: str) -> str:
+        return self._formula(body, body, "block")
+
+    def latex_environment(self, name: str, body: str) -> str:
+        return self._formula(f"\\begin{{{name}}}{body}\\end{{{name}}}", body, "block")
+
+    def _formula(self, tex: str, shown: str, display: str) -> str:
+        try:
+            if len(tex) > MAX_FORMULA:
+                raise ValueError(f"a formula of {len(tex)} characters")
+            made = convert(tex, display=display)
+        except Exception:
+            return f"<code>{html.escape(shown[:MAX_FORMULA])}</code>"
+        # Text, until `mathml` has looked at it outside the sandbox.
+        return f'<span class="formula">{html.escape(made)}</span>'
+
+
+def _markdown(text: str, pictures: dict, kind: type[IPythonRenderer] = IPythonRenderer) -> str:
+    renderer = kind(escape=False, attachments=_Pictures(pictures))
     made = MarkdownWithMath(renderer=renderer).render(text)
     made = ATTACHED.sub(
         lambda found: f'src="{renderer._embed_image_or_attachment(found[1])}"', made
@@ -221,9 +276,45 @@ def _markdown(text: str, pictures: dict) -> str:
     return made
 
 
+def _typeset(text: str, pictures: dict) -> str:
+    made = _markdown(text, pictures, _Typeset)
+    made = HEADING.sub(lambda found: f"{found[1]}h{min(6, max(3, int(found[2]) + 1))}", made)
+    return EMPTY.sub("<td></td>", made)
+
+
+def _code(text: str, _) -> str:
+    return Highlight2HTML(pygments_lexer=LANGUAGE)(text)
+
+
+def _lines(text: str, _) -> str:
+    """Code with the colours of few kinds of words; each line is complete HTML by itself."""
+    made = (
+        _code(text, _).partition("<pre>")[2].rpartition("</pre>")[0].removeprefix("<span></span>")
+    )
+    made = TOKEN.sub(lambda found: _coloured(COLOURED.get(found[1], found[1][0]), found[2]), made)
+    before = ""
+    while made != before:
+        before, made = made, NEIGHBOURS.sub(r'<span class="\1">\2\3', made)
+    return made
+
+
+def _coloured(kind: str, text: str) -> str:
+    return f'<span class="{kind}">{text}</span>' if kind in KINDS and text.strip() else text
+
+
+HEADING = re.compile(r"(</?)h([1-6])(?=[ >])")
+EMPTY = re.compile(r"<th[^>]*></th>")  # names no column
+TOKEN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
+NEIGHBOURS = re.compile(r'<span class="(\w+)">([^<\n]*)</span>( *)<span class="\1">')
+KINDS = ("k", "s", "c", "m", "nf")  # keywords, strings, comments, numbers, names that are defined
+COLOURED = {"nf": "nf", "nc": "nf", "nd": "nf", "ow": "k"}
+FULL = {"raw": "html", "given": "code"}  # how a page of each sort draws a cell of this kind
+BRIEF = {"markdown": "typeset", "code": "lines", "raw": "plain", "given": "plain"}
 DRAW: dict[str, Callable[[str, dict], str]] = {
     "markdown": _markdown,
-    "code": lambda text, _: Highlight2HTML(pygments_lexer=LANGUAGE)(text),
+    "typeset": _typeset,
+    "code": _code,
+    "lines": _lines,
     "terminal": lambda text, _: ansi2html(text),
 }
 
@@ -241,7 +332,7 @@ TOKENS = {name for name in STANDARD_TYPES.values() if name}
 TAGS = nh3.ALLOWED_TAGS - {"area", "map", "nav"}
 CLASSES = {
     "div": {"highlight", f"hl-{LANGUAGE}"},
-    "span": TOKENS | ANSI,
+    "span": TOKENS | ANSI | {"formula"},
     "a": {"anchor-link"},
 }
 STYLE = re.compile(r"(?:rgb\(|[\w\s#,.%:;)-])*", re.ASCII)  # no function that loads anything
@@ -292,6 +383,88 @@ _TEXT = nh3.Cleaner(
 )
 
 
+# --- formulas
+
+FORMULA = re.compile(r'<span class="formula">([^<]*)</span>')
+TOKEN_ELEMENTS = {"mi", "mn", "mo", "mtext"}
+ELEMENTS = TOKEN_ELEMENTS | set(
+    "math mrow mfrac msqrt mroot mstyle mphantom mspace msub msup msubsup munder mover munderover "
+    "mtable mtr mtd".split()
+)
+BOOL, LENGTH = re.compile("true|false"), re.compile(r"-?[0-3](\.[0-9]{1,4})?em|0")
+VALUES = {
+    "display": re.compile("block"),
+    "stretchy": BOOL,
+    "accent": BOOL,
+    "displaystyle": BOOL,
+    "scriptlevel": re.compile("[0-2]"),
+    "columnalign": re.compile("(left|center|right)( (left|center|right)){0,20}"),
+    "width": LENGTH,
+    "minsize": LENGTH,
+    "maxsize": LENGTH,
+    "linethickness": LENGTH,
+}
+LETTERS = {
+    "script": "SCRIPT",
+    "double-struck": "DOUBLE-STRUCK",
+    "bold": "BOLD",
+    "fraktur": "FRAKTUR",
+}
+MAX_DEPTH = 60
+
+
+def mathml(text: str) -> str:
+    """A formula that a page may hold, built anew from elements and attributes on a list.
+
+    No element of the list can contain HTML, a link, a style or an identifier, and no length is
+    above 4 em. What is not on it is left out with its content; what is no XML is shown as text.
+    """
+    try:
+        if "<!" in text or "<?" in text:
+            raise ValueError("no part of a formula")
+        return _element(ElementTree.fromstring(text), 0)
+    except (ElementTree.ParseError, ValueError, RecursionError):
+        return f"<code>{html.escape(text[:MAX_FORMULA])}</code>"
+
+
+def _element(element: ElementTree.Element, depth: int) -> str:
+    tag = element.tag.rpartition("}")[2]
+    if tag == "mo" and element.text == "∞":  # a number, without an operator's space
+        tag = "mi"
+    if tag not in ELEMENTS or depth > MAX_DEPTH or (tag == "math") != (depth == 0):
+        raise ValueError(f"<{tag}> is no part of a formula")
+    if tag in TOKEN_ELEMENTS:
+        if len(element):
+            raise ValueError("an element where only text may be")
+        inside = html.escape(_letters(element.text or "", element.get("mathvariant", "")))
+    else:
+        inside = "".join(_element(child, depth + 1) for child in element)
+        if tag == "mrow" and len(element) == 1:
+            return inside
+    attributes = "".join(
+        f' {name}="{value}"'
+        for name, value in element.attrib.items()
+        if name in VALUES and VALUES[name].fullmatch(value)
+    )
+    if tag == "mi" and element.get("mathvariant") == "normal":
+        attributes += ' mathvariant="normal"'
+    return f"<{tag}{attributes}>{inside}</{tag}>"
+
+
+def _letters(text: str, variant: str) -> str:
+    """A letter of another alphabet as the character that Unicode has for it."""
+    kind, letter = LETTERS.get(variant), text.strip()
+    if kind is None or len(letter) != 1 or not letter.isascii() or not letter.isalpha():
+        return text
+    name = f"{kind} {'CAPITAL' if letter.isupper() else 'SMALL'} {letter.upper()}"
+    for full in (f"MATHEMATICAL {name}", name, name.replace("FRAKTUR", "BLACK-LETTER")):
+        try:
+            return unicodedata.lookup(full)
+        except KeyError:
+            continue
+    return text
+
+
 def clean(argument: dict) -> dict:
     """HTML for each piece that a page may hold, or None; drawn in a sandbox."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, 2 * SECONDS))
@@ -306,8 +479,10 @@ def clean(argument: dict) -> dict:
         elif found is None:
             made.append(None)
         else:
-            cleaner = _TEXT if kind in ("code", "terminal") else _ANY
+            cleaner = _TEXT if kind in ("code", "lines", "terminal") else _ANY
             cleaned = cleaner.clean(found)
+            if kind == "typeset":
+                cleaned = FORMULA.sub(lambda each: mathml(html.unescape(each[1])), cleaned)
             # Of tags that are not closed, a parser can make far more than there were.
             made.append(cleaned if len(cleaned) <= 3 * len(found) + 1000 else None)
     return {"html": made}

@@ -231,12 +231,22 @@ def run_here(source: str, space: dict) -> list[dict]:
             message = str(problem)[:MAX_TEXT]
             if hasattr(problem, "shown"):  # the answer raised it
                 message = problem.shown
-                lines = lines if render else None
+                lines = lines if render else _with_place(problem)
             outputs.append(_problem(type(problem).__name__, message, lines))
     if out.getvalue():
         text = out.getvalue()[:MAX_TEXT]
         outputs.insert(0, {"output_type": "stream", "name": "stdout", "text": text})
     return outputs
+
+
+def _with_place(problem: BaseException) -> list[str] | None:
+    """What an answer raised, and in which of its lines, as `probe.check` says it."""
+    place = getattr(problem, "answer_place", None)
+    if place is None:
+        return None
+    line, name, source = place
+    text = f"{type(problem).__name__}: {problem.shown}"
+    return [f"{text}\nin line {line} of the cell, in `{name}`: {source}"]
 
 
 @functools.lru_cache(64)

@@ -73,7 +73,14 @@ def page(browser, course, tmp_path_factory):
 
     with jupyter.running(command, "instructor", home, course.root, **variables) as found:
         address, token = found
-        page = browser.new_context(viewport={"width": 1300, "height": 900}).new_page()
+        context = browser.new_context(viewport={"width": 1300, "height": 900})
+        context.seen, context.refused = [], []
+        context.on("request", lambda request: context.seen.append(request))
+        context.on("response", lambda got: got.status >= 400 and context.refused.append(got.url))
+        context.on(
+            "console", lambda said: "Polic" in said.text and context.refused.append(said.text)
+        )
+        page = context.new_page()
         page.set_default_timeout(WAIT)
         page.goto(f"{address}/lab?token={token}&reset")
         yield page
@@ -202,11 +209,11 @@ def test_feedback_is_made_and_shows_messages_and_no_hidden_test(page, formgrader
         assert path.as_uri() in asked
         assert not [url for url in asked if not url.startswith("file:")]
         assert SECRET not in path.read_text()
-    assert "Score: 5.0 / 5.0" in output["ada"]
-    assert "Score: 4.0 / 5.0" in output["bob"]
+    assert "Score: 5 / 5" in output["ada"]
+    assert "Score: 4 / 5" in output["bob"]
     assert "double(7) should be 14, got 8" in output["bob"]
     assert "Think of 2 * 7." in output["bob"]
-    assert "Score: 0.0 / 5.0" in output["eve"]
+    assert "Score: 0 / 5" in output["eve"]
     assert "its JSON is broken" in output["eve"]
     assert "ran for more than 2 s" in output["mal"]
 
@@ -223,6 +230,44 @@ def test_a_second_file_takes_the_place_of_the_first(page, formgrader, course):
         expect(row.locator(".score")).to_have_text(score)
 
 
+def test_the_formgraders_pages_ask_nobody_else_and_have_their_icons(page, formgrader, course):
+    origin = "/".join(page.url.split("/")[:3])
+    query = """select submitted_notebook.id from submitted_notebook join submitted_assignment
+        on submitted_notebook.assignment_id = submitted_assignment.id where student_id = 'bob'"""
+    with sqlite3.connect(course.root / "gradebook.db") as database:
+        ((number,),) = database.execute(query).fetchall()
+    database.close()
+    views = [
+        "",
+        "manage_students/",
+        "manage_students/bob/",
+        f"manage_submissions/{NAME}/",
+        "gradebook/",
+        f"gradebook/{NAME}/",
+        f"gradebook/{NAME}/{NAME}/",
+        f"submissions/{number}/",
+    ]
+    tab = page.context.new_page()
+    page.context.refused.clear()
+    seen, icons = len(page.context.seen), 0
+    for view in views:
+        tab.goto(f"{origin}/formgrader/{view}", wait_until="networkidle")
+        for family in tab.evaluate(FAMILIES):
+            assert tab.evaluate(LOADED, family) > 0, (view, family)
+            icons += 1
+    tab.close()
+    assert icons > 2
+    asked = [request.url for request in page.context.seen]
+    assert len(asked[seen:]) > 5 * len(views)
+    assert not [url for url in asked if not url.startswith((origin, "data:", "blob:", "file:"))]
+    assert not page.context.refused
+
+
+# The families of the icons that are on a page, and how many of their files were loaded.
+FAMILIES = """() => [...new Set([...document.querySelectorAll(".glyphicon, .fa")].map(
+    icon => getComputedStyle(icon, "::before").fontFamily.replaceAll('"', "").split(",")[0]))]"""
+LOADED = """family => [...document.fonts].filter(
+    font => font.family.replaceAll('"', "") === family && font.status === "loaded").length"""
 ODD = "form, iframe, object, embed, link, base, meta, script, svg, video, audio, map, dialog"
 OURS = ".score, .extra-credit, .comment, .mark-graded, .full-credit, .no-credit"
 ON_TOP = """fields => fields.map(field => {
@@ -274,14 +319,14 @@ def _opened(page, address: str):
 
 def _harmless(tab, address: str, *allowed: str) -> None:
     """No script ran, nobody was asked, and the page is still there."""
-    lures = "document.querySelectorAll('#notebook-container a:not([href^=http])')"
+    lures = "document.querySelectorAll(':is(#notebook-container, .notebook) a:not([href^=http])')"
     assert tab.evaluate("window.RAN") is None
     tab.evaluate(f"[...{lures}].slice(0, 500).forEach(link => link.click())")
     assert tab.evaluate("window.RAN") is None
     assert not tab.reached
     assert tab.url.split("#")[0] == address
     assert not [url for url in tab.asked if not url.startswith((address, "data:", *allowed))]
-    container = tab.locator("#notebook-container").first
+    container = tab.locator("#notebook-container, main").first
     assert container.locator(ODD).count() == 0
     fields = container.locator("input, textarea, select, button")
     assert fields.count() == container.locator(OURS).count()
@@ -336,9 +381,9 @@ def test_the_policy_alone_stops_scripts_forms_and_requests(page, course, hostile
 def test_a_hostile_submission_does_nothing_on_the_feedback_page(page, course, hostile):
     path = course.root / "feedback" / "ivy" / NAME / f"{NAME}.html"
     tab = _opened(page, path.as_uri())
-    _harmless(tab, path.as_uri(), "file:")  # its style sheet names a font
-    title = tab.locator(".panel-heading h4")
-    expect(title).to_have_text(f"{NAME} (Score: 5.0 / 5.0)")
+    _harmless(tab, path.as_uri())
+    title = tab.locator("h2.total")
+    expect(title).to_have_text("Score: 5 / 5")
     assert title.evaluate_all(ON_TOP) == [True]
     expect(title).to_be_visible()
     _picture(tab, "hostile-feedback")

@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import nbformat
+from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from grading.__main__ import main
@@ -128,3 +129,7 @@ class Folder:
     def page(self, learner: str) -> str:
         path = self.root / "feedback" / learner / self.assignment / f"{self.assignment}.html"
         return path.read_text(encoding="utf-8")
+
+    def words(self, learner: str) -> str:
+        """A feedback page as it is read, without the spaces of its HTML."""
+        return " ".join(BeautifulSoup(self.page(learner), "html.parser").body.text.split())

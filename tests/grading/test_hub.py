@@ -260,7 +260,7 @@ def test_from_release_to_feedback_with_two_learners(settings, ada, ben, cleo):
         name: (given / name / NAME / f"{NAME}.html").read_text() for name in hub.LEARNERS
     }
     for name, points in score.items():
-        assert f"(Score: {points} / {full})" in re.sub("<[^>]*>", "", pages[name])
+        assert f"Score: {points:g} / {full:g}" in re.sub("<[^>]*>", "", pages[name])
 
 
 def at_work(person: Person) -> None:
