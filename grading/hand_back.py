@@ -345,7 +345,7 @@ def _own(course: Course, scores: dict[str, dict], result: Returned) -> bytes:
         cells |= {"email": person.email, "score": "" if score is None else _number(score, False)}
         cells |= {"max_score": f"{row['max_score']:g}", "status": row["status"]}
         cells["late"] = row.get("late", "")
-        writer.writerow({name: report._plain(cell) for name, cell in cells.items()})
+        writer.writerow({name: report.plain(cell) for name, cell in cells.items()})
         if score is None:
             result.without.append(f"{printable(learner)}: {reason}")
         else:
