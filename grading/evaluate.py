@@ -16,7 +16,7 @@ from nbgrader.preprocessors import AssignLatePenalties, LimitOutput
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from traitlets.config import Config
 
-from grading import feedback
+from grading import feedback, mistakes
 from grading.runner import pool
 from grading.runner.job import Job, Verdict
 
@@ -57,6 +57,7 @@ class Task:
         max_score: of the assignment.
         standing: what the gradebook says.
         config: the course's configuration.
+        hints: what is needed to name mistakes on the page; None to name none.
     """
 
     learner: str
@@ -69,6 +70,7 @@ class Task:
     max_score: float
     standing: Standing
     config: Config
+    hints: mistakes.Wanted | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ def evaluate(task: Task) -> Outcome:
         for name, cell in named(notebook).items()
         if is_solution(cell) and compute_checksum(cell) == task.checksums.get(name)
     ]
+    if task.hints is not None:  # in the graded copy, so that every later page has them too
+        notebook.metadata["hints"] = mistakes.hints(task.hints, verdict)
     rendered = _render(
         notebook,
         task.assignment,

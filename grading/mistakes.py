@@ -419,9 +419,7 @@ def cached(path: Path) -> dict[str, list[str]]:
 # --- the names of a submission's mistakes
 
 
-def names(
-    known: Bank, results: Mapping[Check, str], sources: Mapping[str, str]
-) -> dict[int, Name]:
+def names(known: Bank, results: Mapping[Check, str], sources: Mapping[str, str]) -> dict[int, Name]:
     """The mistakes of a submission that have a name, by the number of the task.
 
     Args:
@@ -451,6 +449,12 @@ def names(
     return found
 
 
+def sources(notebook: NotebookNode, parts: list[Task]) -> dict[str, str]:
+    """The code of the cells that a learner writes, by name."""
+    wanted = {name for task in parts for name in task.answers}
+    return {name: cell.source for cell in notebook.cells if (name := name_of(cell)) in wanted}
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What a learner's page needs to name mistakes.
@@ -468,13 +472,19 @@ class Wanted:
     book: str = ""
 
 
-def hints(wanted: Wanted) -> dict[str, list[tuple[str, str]]]:
+def hints(wanted: Wanted, verdict: Verdict) -> dict[str, list[tuple[str, str]]]:
     """For graded cells, by name, the hints of a learner's page: sentences, with links or "".
+
+    Args:
+        wanted: what is needed.
+        verdict: of the grading; where no cell ended with an error, nothing is run.
 
     Raises:
         ForkServerError: if there is no verdict, for a reason that is not the submission's.
     """
     ours = wanted.bank.checks
+    if not any(map(_message, verdict.outputs)):
+        return {}
     results = dict(zip(ours, diagnose(wanted.job), strict=True))
     made = {}
     for number, name in names(wanted.bank, results, wanted.sources).items():

@@ -3,8 +3,8 @@
 ``make naming`` measures :mod:`grading.mistakes` in two ways, writes the counts to ``naming.json``
 and quotes them in the instructors' page about the report.
 
-*Leave one out*: each wrong answer of a bank is hidden and then judged by the others. A name is right
-if it is the hidden answer's own mistake, in the words of its header or of ``shared`` in
+*Leave one out*: each wrong answer of a bank is hidden and then judged by the others. A name is
+right if it is the hidden answer's own mistake, in the words of its header or of ``shared`` in
 ``chapters.json``.
 
 *Mutants*: a sample of changes that a program made, in the solutions and in the right answers. They
