@@ -219,6 +219,7 @@ def test_a_learners_page_gets_names_only_if_that_is_asked_for(tmp_path, asked):
 
 GOT = "AssertionError: Tried: this.\nthe result at [0]: got {}, expected 1"
 ONE = Check(0, "cell", "this", True, "")
+TWO = Check(0, "cell", "more", True, "")
 ASKS = Check(1, "other", "that", True, "")
 PARTS = [
     Task("Task 1", ("first-answer",), ("cell",), ("first",)),
@@ -227,29 +228,38 @@ PARTS = [
 
 
 def _bank(*known: tuple[str, str], shared=()) -> Bank:
-    """A bank of answers to the first task, each with what the one check reports."""
-    bank = Bank(PARTS, [ONE, ASKS], "chapter", {"first-answer": "A section?"}, list(shared))
+    """A bank of answers to the first task, each with what both checks report."""
+    bank = Bank(PARTS, [ONE, TWO, ASKS], "chapter", {"first-answer": "A section?"}, list(shared))
     for name, message in known:
-        bank.add(Answer(name, f"About {name}.", {"first-answer": ""}), {ONE: message, ASKS: ""})
+        bank.add(
+            Answer(name, f"About {name}.", {"first-answer": ""}),
+            {ONE: message, TWO: message, ASKS: ""},
+        )
     return bank
 
 
 def test_only_the_same_result_gets_a_name():
     bank = _bank(("a", GOT.format(0.25)))
-    name = bank.name(0, (GOT.format(0.25),))
+    name = bank.name(0, (GOT.format(0.25),) * 2)
     assert (name.about, name.page) == ("About a.", "chapter.html#a-section")
-    assert bank.name(0, (GOT.format(0.250001),)) is None
-    assert bank.name(1, (GOT.format(0.25),)) is None
-    assert bank.name(0, (GOT.format(0.25),), without="a") is None
+    assert bank.name(0, (GOT.format(0.25), GOT.format(0.250001))) is None
+    assert bank.name(1, (GOT.format(0.25),) * 2) is None
+    assert bank.name(0, (GOT.format(0.25),) * 2, without="a") is None
 
 
 def test_a_result_of_two_mistakes_gets_no_name_unless_they_are_the_same():
     same = (("a", GOT.format(2)), ("b", GOT.format(2)))
-    pattern = (GOT.format(2),)
+    pattern = (GOT.format(2),) * 2
     assert _bank(*same).name(0, pattern) is None
     shared = [("Both.", frozenset("ab"))]
     assert _bank(*same, shared=shared).name(0, pattern).about == "Both."
     assert _bank(*same, ("c", GOT.format(2)), shared=shared).name(0, pattern) is None
+
+
+def test_one_value_is_no_evidence():
+    bank = Bank(PARTS, [ONE, TWO, ASKS])
+    bank.add(Answer("a", "About.", {"first-answer": ""}), {ONE: GOT.format(2), TWO: "", ASKS: ""})
+    assert bank.name(0, (GOT.format(2), "")) is None
 
 
 @pytest.mark.parametrize(
@@ -263,12 +273,12 @@ def test_a_result_of_two_mistakes_gets_no_name_unless_they_are_the_same():
 )
 def test_a_result_without_a_value_gets_no_name(message):
     text = f"AssertionError: Tried: this.\n{message}"
-    assert _bank(("a", text)).name(0, (text,)) is None
+    assert _bank(("a", text)).name(0, (text,) * 2) is None
 
 
 def test_a_mistake_that_may_come_from_another_task_gets_no_name():
     bank = _bank(("a", GOT.format(2)))
-    wrong = {ONE: GOT.format(2), ASKS: GOT.format(3)}
+    wrong = {ONE: GOT.format(2), TWO: GOT.format(2), ASKS: GOT.format(3)}
     calls, does_not = {"first-answer": "x = second(1)"}, {"first-answer": "x = seconds(1)"}
     assert mistakes.names(bank, wrong, calls) == {}
     assert mistakes.names(bank, wrong, does_not).keys() == {0}
