@@ -13,7 +13,7 @@ ASSIGNMENT ?= 01-attention
 
 .DEFAULT_GOAL := help
 .PHONY: help serve book take-away zip pdf epub start lab check chat questions test test-long lint library course nbval answers grading browser \
-        links exercises learner-tree collect grade report return forget discussion gradescope hub bench mutants results lock clean
+        links exercises learner-tree collect grade report return forget discussion gradescope hub bench mutants naming results lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
@@ -65,6 +65,9 @@ return: .ask-return .env-grade  ## write grades and feedback for TO=canvas, mood
 grade: .ask-grade .env-grade  ## grade submitted/ (ASSIGNMENT=01-attention JOBS=2): feedback/ and a CSV
 	@$(RUN) grading "$(ASSIGNMENT)" $(if $(JOBS),--jobs $(JOBS)) $(if $(FORCE),--force)
 
+report: .ask-grade .env-grade  ## what the class got wrong, as a page in reports/ (ASSIGNMENT=01-attention JOBS=2)
+	@$(RUN) grading.class_report "$(ASSIGNMENT)" $(if $(JOBS),--jobs $(JOBS))
+
 forget: .ask-forget .env-grade  ## delete what is kept of a learner (LEARNER=name; DRY=1 only shows it)
 	@$(RUN) grading.forget $(if $(DRY),--dry-run) -- "$(LEARNER)"
 
@@ -108,6 +111,9 @@ bench: .env-all  ## measure speed and memory beside other implementations (6 min
 
 mutants: .env-all  ## try every mutant of the solutions; the kill rates go into book/instructors/tests.md (about 15 minutes)
 	@PYTHONPATH=tests/answers $(RUN) mutants $(ASSIGNMENTS)
+
+naming: .env-all  ## how often mistakes get a name, and the right one; into the page about the report (about 15 minutes)
+	@PYTHONPATH=tests/answers $(RUN) naming $(ASSIGNMENTS)
 
 results: .env-all  ## train the grids that chapters 07 to 09 and 15 draw from, where code or settings changed (FORCE=1: all)
 	@$(RUN) benchmarks.record $(if $(FORCE),--force)

@@ -16,7 +16,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from sqlalchemy.exc import SQLAlchemyError
 
-from grading import changes, evaluate, report, storage, submission
+from grading import changes, evaluate, mistakes, report, storage, submission
 from grading.changes import Change
 from grading.course import NAME, Course, Refusal, known, register
 from grading.evaluate import Outcome, Standing, Task
@@ -206,6 +206,8 @@ class Batch:
         self.secret = storage.course_secret(course.root)
         self.records = course.progress(assignment)
         self.verdicts = storage.Verdicts(self.records / "verdicts")
+        self.named = mistakes.Hints(config=course.config)
+        self.bank: mistakes.Bank | None = None
         self.begun = False
         self.ran = 0
         self.start = time.process_time()  # of this process, which alone writes
@@ -217,6 +219,10 @@ class Batch:
     def run(self, workers: Executor, book: Book, chosen: list[str]) -> None:
         """Grade these learners' submissions, a few at a time, so that memory stays flat."""
         self.book = book
+        if self.named.on_feedback:
+            self.bank = mistakes.bank(
+                self.course, self.assignment, self.source, workers, self.options.limits
+            )
         waiting: dict[Future[Outcome], Entry] = {}
         self.show.begin(len(chosen))
         try:
@@ -356,7 +362,16 @@ class Batch:
             max_score=self.book.max_score,
             standing=entry.standing,
             config=self.course.config,
+            hints=self._hints(notebook, steps),
         )
+
+    def _hints(self, notebook: NotebookNode, steps: list[Step]) -> mistakes.Wanted | None:
+        """What is needed to name a submission's mistakes on its page; None to name none."""
+        if self.bank is None:
+            return None
+        what = mistakes.job(steps, self.source, self.bank.checks, self.options.limits)
+        sources = mistakes.sources(notebook, self.bank.tasks)
+        return mistakes.Wanted(self.bank, what, sources, self.named.book)
 
     def _job(self, steps: list[Step]) -> Job:
         """The run of a notebook; the tests' random draws follow from its code and the secret."""

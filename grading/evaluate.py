@@ -17,7 +17,7 @@ from nbgrader.preprocessors import AssignLatePenalties, LimitOutput
 from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_solution, is_task
 from traitlets.config import Config
 
-from grading import feedback
+from grading import feedback, mistakes
 from grading.feedback import BLANK, About
 from grading.runner import pool
 from grading.runner.job import Job, Verdict
@@ -70,6 +70,7 @@ class Task:
         max_score: of the assignment.
         standing: what the gradebook says.
         config: the course's configuration.
+        hints: what is needed to name mistakes on the page; None to name none.
     """
 
     learner: str
@@ -82,6 +83,7 @@ class Task:
     max_score: float
     standing: Standing
     config: Config
+    hints: mistakes.Wanted | None = None
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ def evaluate(task: Task) -> Outcome:
     ]
     by_hand = task.standing.manual
     waiting = tuple(name for name, value in scores.items() if value is None and name not in by_hand)
+    if task.hints is not None:  # in the graded copy, so that every later page has them too
+        notebook.metadata["hints"] = mistakes.hints(task.hints, verdict)
     rendered = _render(
         notebook,
         task.assignment,

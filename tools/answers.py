@@ -39,6 +39,7 @@ import torch
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
+from grading.mistakes import Answer, read
 from grading.notebook import Step, defined_names, plan
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,16 +53,6 @@ PRELOAD = [
 
 
 PATIENCE = 30  # seconds for one answer; a mutant may loop for ever
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One file of a bank, or an answer made by a program."""
-
-    name: str
-    about: str
-    cells: dict[str, str]  # cell id -> source
-    loses: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -100,29 +91,6 @@ def hidden_checks(slug: str) -> set[tuple[str, str]]:
         for tried in re.findall(r'^@probe\.check\(\s*"(.*)"\s*\)$', cell.source, re.MULTILINE)
         if tried not in seen[cell.id]
     }
-
-
-def read(path: Path) -> Answer:
-    """Read one file of a bank.
-
-    Raises:
-        ValueError: if the header or the cell markers are missing.
-    """
-    text = path.read_text()
-    about = (ast.get_docstring(ast.parse(text)) or "").strip()
-    top, *parts = re.split(r"^# %% (\S+)\n", text, flags=re.MULTILINE)
-    if not about or not parts:
-        raise ValueError(f"{path} needs a docstring and at least one line `# %% cell-id`")
-    imports = "\n".join(re.findall(r"^(?:import|from) .*$", top, re.MULTILINE))
-    cells = {
-        name: f"{imports}\n\n{body}".strip()
-        for name, body in zip(parts[::2], parts[1::2], strict=True)
-    }
-    loses = re.search(r"^Loses: (.*)$", about, re.MULTILINE)
-    if (path.parent.name == "wrong") != bool(loses):
-        raise ValueError(f"{path}: a wrong answer, and no other, has a line `Loses: cell-id, ...`")
-    names = frozenset(loses[1].split(", ")) if loses else frozenset()
-    return Answer(path.stem, about.splitlines()[0], cells, names)
 
 
 def bank(slug: str, kind: str) -> list[Answer]:

@@ -1,10 +1,12 @@
 """The tests of the exercises, tested: wrong answers lose their points, right ones keep all."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 
 import mutants
+import naming
 import nbformat
 import pytest
 from nbclient import NotebookClient
@@ -241,3 +243,12 @@ def test_no_page_shows_a_function_that_is_to_be_written(slug):
     outcomes = answers.score(slug, [answer for _, answer in shown])
     pairs = zip(shown, outcomes, strict=True)
     assert [place for (place, _), outcome in pairs if outcome.scores == points] == []
+
+
+def test_the_page_about_the_report_quotes_the_record_of_names():
+    record = json.loads(naming.RECORD.read_text(encoding="utf-8"))
+    page = naming.PAGE.read_text(encoding="utf-8")
+    assert naming.quote(record, page) == page
+    assert {slug: entry["hash"] for slug, entry in record.items()} == {
+        slug: naming.hash_of(slug) for slug in SLUGS
+    }, "tests or wrong answers have changed: run `make naming ASSIGNMENTS=...`"

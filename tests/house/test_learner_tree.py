@@ -22,7 +22,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 OURS = {
     *("test", "test-long", "lint", "library", "course", "nbval", "answers", "grading", "browser"),
     *("exercises", "learner-tree", "collect", "grade", "report", "return", "forget", "gradescope"),
-    *("questions", "discussion", "hub", "bench", "mutants", "results", "lock", "links"),
+    *("questions", "discussion", "hub", "bench", "mutants", "naming", "results", "lock", "links"),
 }
 SLUG = "02-multi-head"
 
