@@ -259,13 +259,15 @@ def test_a_template_that_cannot_take_grades_is_refused(
 
 
 def test_before_grading_there_is_nothing_to_return(tmp_path, empty_gradebook, back):
-    shutil.copy(empty_gradebook, tmp_path)
     course = new_course(tmp_path)
     code, said = back(course, "csv")
     assert code == 2
     assert f"first run: make grade ASSIGNMENT={NAME}" in said
     course.hand_in("ada", answers())
     assert back(course, "csv")[0] == 2
+    assert not (tmp_path / "gradebook.db").exists()  # looking makes none
+    shutil.copy(empty_gradebook, tmp_path)
+    assert "first run: make grade" in back(course, "csv")[1]
 
 
 def test_who_has_to_be_graded_again_gets_no_grade(graded, back):
