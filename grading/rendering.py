@@ -12,7 +12,7 @@ Everything that came with a submission passes through here on its way to a page,
    would ask another site for. Pictures are those that the notebook itself holds.
 
 What cannot be drawn or cleaned within the limits is shown as it was typed, cut. Templates escape
-whatever did not go through here (:class:`grading.feedback.Page`).
+whatever did not go through here (:class:`grading.formgrader.Page`, ``feedback.html.j2``).
 
 Formulas of a feedback page become MathML in the sandbox, and :func:`mathml` builds each anew
 outside it, from elements and attributes on a list. The formgrader typesets its own with MathJax.
@@ -35,7 +35,7 @@ from markupsafe import Markup
 from nbconvert.filters import Highlight2HTML, ansi2html, strip_ansi
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
-from pygments.token import STANDARD_TYPES
+from pygments.token import STANDARD_TYPES, Name, Operator
 
 from grading.runner import forkserver, pool
 from grading.runner.forkserver import ForkServerError
@@ -307,7 +307,8 @@ EMPTY = re.compile(r"<th[^>]*></th>")  # names no column
 TOKEN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
 NEIGHBOURS = re.compile(r'<span class="(\w+)">([^<\n]*)</span>( *)<span class="\1">')
 KINDS = ("k", "s", "c", "m", "nf")  # keywords, strings, comments, numbers, names that are defined
-COLOURED = {"nf": "nf", "nc": "nf", "nd": "nf", "ow": "k"}
+COLOURED = {STANDARD_TYPES[kind]: "nf" for kind in (Name.Function, Name.Class, Name.Decorator)}
+COLOURED[STANDARD_TYPES[Operator.Word]] = "k"
 FULL = {"raw": "html", "given": "code"}  # how a page of each sort draws a cell of this kind
 BRIEF = {"markdown": "typeset", "code": "lines", "raw": "plain", "given": "plain"}
 DRAW: dict[str, Callable[[str, dict], str]] = {

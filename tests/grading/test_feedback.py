@@ -155,18 +155,18 @@ def test_a_cell_that_a_person_grades_is_waiting_and_not_failed():
 
 
 def test_of_equal_lines_the_one_in_the_named_function_is_shown():
-    said = "Tried: x.\nIt raised E: no\nin line 2 of the cell, in `shout`: return y"
+    said = "Tried: x.\nIt raised E: no\nin line 2 of the cell, in `double`: return y"
     made = failed(said, "def double(x):\n    return y")
     for cell in made.cells:
         if notebooks.name_of(cell) == "shout":
             cell.source = "def shout(x):\n    return y"
     page = tree(page_of(made))
     (mark,) = page.select("mark")
-    assert "shout" in mark.find_parent(class_="answer").text
+    assert "def double" in mark.find_parent(class_="answer").text
     # A line that is nowhere stays in the message.
     page = tree(page_of(failed(said)))
     assert not page.select("mark")
-    assert "in line 2 of the cell, in shout: return y" in words(page.select_one(".failure"))
+    assert "in line 2 of the cell, in double: return y" in words(page.select_one(".failure"))
 
 
 def test_a_cell_of_the_learners_that_stops_is_named_with_its_line():
