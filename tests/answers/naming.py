@@ -34,7 +34,7 @@ RECORD = answers.BANKS / "naming.json"
 PAGE = answers.ROOT / "book" / "instructors" / "report.md"
 MARK = "<!-- naming: written by `make naming` -->"
 END = "<!-- naming -->"
-EACH = 30  # mutants of each assignment
+EACH = 40  # mutants of each assignment
 OTHER = ("another draw", "one more draw")
 LIMITS = Limits()
 
