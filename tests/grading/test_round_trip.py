@@ -1,6 +1,7 @@
-"""README's own commands: from Moodle's download of thirty files to its gradebook and feedback."""
+"""README's own commands: from Moodle's download of thirty files to gradebook and report."""
 
 import csv
+import html
 import json
 import os
 import re
@@ -12,21 +13,38 @@ from course_folder import ROOT
 from downloads import WORKSHEET, pack, table, worksheet_row
 from test_instructors_page import clone
 
+from tools import answers
+
 ASSIGNMENT = "01-attention"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SECTION = re.search(r"^### From Moodle's download.*?(?=^##)", README, re.MULTILINE | re.DOTALL)[0]
-(BLOCK,) = re.findall(r"^```bash\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+BLOCK, REPORT = re.findall(r"^```bash\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 SOLVED = (ROOT / "solutions" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").read_bytes()
 BLANK = (ROOT / "exercises" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").read_bytes()
 SCRIPT = "<script>fetch('/')</script>"
 BEFORE, AFTER = "Sunday, 1 March 2026, 11:58 AM", "Monday, 2 March 2026, 9:30 AM"
-HONEST = [f"Learner {name}" for name in "Ann Ben Cleo Dan Eva Finn Gus Hal Ida Jan Kai Lea".split()]
+HONEST = [f"Learner {name}" for name in "Ann Ben Cleo Dan Eva Finn Gus Hal Ida".split()]
+MISTAKEN = [f"Mistaken {name}" for name in "Jan Kai Lea".split()]
+(MISTAKE,) = (
+    each for each in answers.bank(ASSIGNMENT, "wrong") if each.name == "mask_after_softmax"
+)
 
 
 def points():
     """What the assignment counts."""
     cells = nbformat.reads(SOLVED.decode(), as_version=4).cells
     return sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in cells)
+
+
+def mistaken():
+    """A right answer but for one mistake of the bank, and the points that it leaves."""
+    book = nbformat.reads(SOLVED.decode(), as_version=4)
+    left = points()
+    for cell in book.cells:
+        cell.source = MISTAKE.cells.get(cell.id, cell.source)
+        mark = cell.metadata.get("nbgrader", {})
+        left -= mark.get("points", 0) * (mark.get("grade_id") in MISTAKE.loses)
+    return nbformat.writes(book).encode(), f"{left:.2f}"
 
 
 def hostile():
@@ -56,6 +74,9 @@ def download(folder):
 
     for number, name in enumerate(HONEST):
         add(name, {right: SOLVED}, best, AFTER if number < 3 else BEFORE)
+    wrong, remaining = mistaken()
+    for name in MISTAKEN:
+        add(name, {right: wrong}, remaining)
     for name in ("Blank Moe", "Blank Nils", "Blank Odo"):
         add(name, {right: BLANK}, "0.00")
     for name in ("Twice Ola", "Twice Pia", "Twice Quin"):
@@ -76,9 +97,11 @@ def download(folder):
     return entries, grades, late
 
 
-def test_at_most_five_commands():
+def test_at_most_five_commands_and_one_for_the_report():
     commands = BLOCK.strip().splitlines()
     assert len(commands) <= 5
+    assert len(REPORT.strip().splitlines()) == 1
+    commands += REPORT.strip().splitlines()
     assert not any(command.startswith("#") or command.endswith("\\") for command in commands)
 
 
@@ -86,7 +109,9 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
     course, home = clone(tmp_path_factory.mktemp("course")), tmp_path_factory.mktemp("home")
     entries, grades, late = download(course / "downloads")
     assert len(entries) == 30
-    parts = [f"echo '=== {number}'\n{line}" for number, line in enumerate(BLOCK.splitlines())]
+    parts = [
+        f"echo '=== {number}'\n{line}" for number, line in enumerate([*BLOCK.splitlines(), REPORT])
+    ]
     done = subprocess.run(
         ["bash", "-e"],
         input="\n".join(parts),
@@ -139,6 +164,11 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
         assert re.fullmatch(rf"[^_/]+_\d+_assignsubmission_file_/{ASSIGNMENT}\.html", name)
         assert SCRIPT not in page
     assert "Absent Zed: handed in nothing" in said["4"]
+    # 6. What to discuss in class.
+    page = (course / "reports" / f"class-{ASSIGNMENT}.html").read_text(encoding="utf-8")
+    assert MISTAKE.about in html.unescape(page)
+    assert "jan, kai, lea" in page
+    assert SCRIPT not in page
     status = ["git", "status", "--porcelain"]
     left = subprocess.run(status, cwd=course, capture_output=True, text=True, check=True).stdout
     assert [line for line in left.splitlines() if line != "?? .venv"] == []
