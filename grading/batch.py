@@ -503,7 +503,7 @@ def _replaced(before: Record, entry: Entry, work: str) -> bool:
     if before.edition:
         return before.submission != work
     # That hash took in the time of submission, which may have been corrected.
-    times = [(entry.kept.timestamp, ""), (None, ""), (None, submission.NO_DATE)]
+    times = [(entry.kept.timestamp, ""), (None, ""), (None, submission.OLD_NO_DATE)]
     versions = [replace(entry.submission, timestamp=when, note=note) for when, note in times]
     return before.submission not in [each.digest for each in (entry.submission, *versions)]
 

@@ -835,8 +835,6 @@ def _enrol(course: Course, assignment: str, result: Plan) -> None:
                 before = None
             if before != more:
                 gradebook.update_or_create_submission(assignment, person.learner, extension=more)
-                # What was deducted rests on the earlier date: it is graded again.
-                storage.forget(course.progress(assignment), person.learner)
 
 
 # --- saying it

@@ -27,6 +27,7 @@ REMEDY = "Open it in JupyterLab, save it, and hand in the saved file."
 DATE = re.compile(r"[A-Za-z0-9 :.,+-]+")
 NO_ZONE = re.compile(r"(^|\s)[/.~:]|\.\.")
 FIRST_YEAR, LAST_YEAR = 1970, 2199
+OLD_NO_DATE = "timestamp.txt is no date, so it is unknown whether this is late"  # in old records
 NO_DATE = (
     f"timestamp.txt is no date of the years {FIRST_YEAR} to {LAST_YEAR}, "
     "so it is unknown whether this is late"
