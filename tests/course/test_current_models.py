@@ -168,7 +168,7 @@ EVIDENCE = {
             "rotates in the layers with a window": (
                 "if self.sliding_window is not None: query_states, key_states = apply_rotary"
             ),
-            "not in every fourth": (
+            "every fourth layer has no window": (
                 "Cohere2Config",
                 '"sliding_window_pattern", 4) ... "sliding_attention" if bool((i + 1) % '
                 '_sliding_window_pattern) else "full_attention"',
