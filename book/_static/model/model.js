@@ -17,6 +17,8 @@ function languageModels() {
   const EPS = 1e-5; // inside the root of a layer norm
   const ROPE_BASE = 10000;
   const T5_MAX_DISTANCE = 32;
+  const TRAIN_LENGTH = 64; // characters in a text of the training
+  const BLOCK = 32; // a context that is cut to this length moves on by so many characters (chapter 07)
   const count = { operations: 0 };
 
   // --- weights
@@ -356,6 +358,6 @@ function languageModels() {
 
   return {
     ...{ build, encode, forward, newCache, cacheBytes, distribution, draw, loss, chances, count },
-    ...{ bucketStarts, fromHalf, erf },
+    ...{ bucketStarts, fromHalf, TRAIN_LENGTH, BLOCK },
   };
 }
