@@ -20,7 +20,8 @@ SCHEMES = ("none", "sinusoidal", "learned", "rope", "alibi", "t5")
 RECORD = "extrapolation"
 # What the models know, in the order of its numbers, which begin at 1: 0 is every other character.
 # The text that they were trained on decides it, and that text varies with the version of Python.
-SYMBOLS = "\n" + "".join(chr(n) for n in range(32, 127) if chr(n) not in "$`") + "°ß–—‘’“”…"
+ASCII = "".join(chr(n) for n in range(32, 127) if chr(n) not in "$`")
+SYMBOLS = "\n" + ASCII + "°ß–—\u2018\u2019“”…"
 SCRIPTS = ("model.js", "worker.js", "charts.js", "page.js")  # in the order that they need
 
 

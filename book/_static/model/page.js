@@ -144,7 +144,7 @@
 
       this.write = html("button", { type: "button", class: "main" }, "Write on");
       this.scheme = select(Object.entries(SCHEMES).map(([key, [words]]) => [key, words]), scheme ?? "rope");
-      this.room = select([["all", "all of it"], [TRAIN_LENGTH, `the last ${TRAIN_LENGTH} characters at most`]], room ?? "all");
+      this.room = select([["all", "the whole text"], [TRAIN_LENGTH, `${TRAIN_LENGTH} characters at most`]], room ?? "all");
       this.text = html("textarea", { rows: small === undefined ? 3 : 2, maxlength: LONGEST, spellcheck: "false", autocomplete: "off" });
       this.text.value = text ?? "";
       this.layer = select(numbered(2), (layer ?? 2) - 1);
@@ -160,7 +160,7 @@
       this.panels = html("div", { class: "model-panels" });
 
       const bar = html("div", { class: "model-bar" }, this.write, labelled("Position", this.scheme));
-      if (this.shows.has("loss") || room) bar.append(labelled("The model sees", this.room));
+      if (this.shows.has("loss") || room) bar.append(labelled("Context", this.room));
       place.replaceChildren(
         html("p", { class: "model-title" }, html("strong", {}, title ?? "A small language model, running on this page")),
         bar,
@@ -331,7 +331,7 @@
         }
       });
       const fold = html("details", { class: "model-fold" }, html("summary", {}, "Layer, head and query"), chosen);
-      const maps = html("figure", {}, this.map, html("figcaption", {}, "all queries (rows) and keys (columns)"));
+      const maps = html("figure", {}, this.map, html("figcaption", {}, "rows: queries, columns: keys"));
       const pictures = html("div", { class: "model-pictures" }, this.strip, maps);
       return html("section", { class: "attention" }, ...(this.small ? [pictures, fold] : [chosen, pictures]));
     }
@@ -586,8 +586,8 @@
       );
       const heads = ["scheme", "0–63", "64–127", "128–255", "256–511"];
       const rows = [...all].map(([name, values]) => [SCHEMES[name][0], ...this.spans(values).map(nats)]);
-      const seen = this.context === Infinity ? "all of the text" : `the last ${this.context} characters at most`;
-      this.lossTable.replaceChildren(table(`Mean loss by position; the models see ${seen}`, heads, rows));
+      const context = this.room.selectedOptions[0].textContent;
+      this.lossTable.replaceChildren(table(`Mean loss by position; context: ${context}`, heads, rows));
     }
 
     // --- the cache
