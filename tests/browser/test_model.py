@@ -601,7 +601,7 @@ def test_the_curves_part_past_the_training_length(opened_at):
     )
     cut = losses(page)
     for name in ("sinusoids", "RoPE", "learned table"):
-        assert cut[name][0] == whole[name][0]
+        assert cut[name][0] == pytest.approx(whole[name][0], abs=0.05)  # one character more
         assert all(loss < cut[name][0] + 0.3 for loss in cut[name]), name
     assert page.trouble == []
 
@@ -667,7 +667,8 @@ def test_both_ways_write_the_same_and_chapter_10_draws_the_record(
     assert path.name == "kv_cache_browser.json"
     results.check_decoding(record)
     (run,) = record["runs"]
-    n_weights = sum(p.numel() for p in lib_model("rope").blocks.parameters() if p.dim() == 2)
+    blocks = extrapolation.build("rope", 0).blocks
+    n_weights = sum(p.numel() for p in blocks.parameters() if p.dim() == 2)
     assert run["model"]["n_weights"] == n_weights
     assert f"{n_weights:,} weights in matrices" in " ".join(text_of("10-kv-cache").split())
     first = crossover(run["lengths"], run["uncached"], run["cached"])
