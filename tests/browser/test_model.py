@@ -411,7 +411,8 @@ def test_axe_finds_nothing_while_it_runs(name, size, theme, opened_at, axe):
     assert axe(Visit(page, "", size, theme)) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     escaped = page.locator(".language-model").evaluate(
-        """model => { const right = model.getBoundingClientRect().right;
+        """model => { const right =
+            model.getBoundingClientRect().right - parseFloat(getComputedStyle(model).paddingRight);
         return [...model.querySelectorAll('*')].filter(each => !each.closest('.model-table')
             && each.getBoundingClientRect().right > right + 1).map(each => each.outerHTML); }"""
     )
