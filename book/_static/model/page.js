@@ -331,7 +331,7 @@
         }
       });
       const fold = html("details", { class: "model-fold" }, html("summary", {}, "Layer, head and query"), chosen);
-      const maps = html("figure", {}, this.map, html("figcaption", {}, "rows: queries, columns: keys"));
+      const maps = html("div", { class: "model-whole" }, this.map, html("p", {}, "rows: queries, columns: keys"));
       const pictures = html("div", { class: "model-pictures" }, this.strip, maps);
       return html("section", { class: "attention" }, ...(this.small ? [pictures, fold] : [chosen, pictures]));
     }
