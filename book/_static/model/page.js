@@ -314,8 +314,8 @@
     // --- attention
 
     attentionPanel() {
-      this.strip = html("div", { class: "model-strip", role: "img" });
-      this.map = html("canvas", { class: "model-map", role: "img" });
+      this.strip = html("div", { class: "model-strip", role: "img", "aria-label": "The text, not read yet" });
+      this.map = html("canvas", { class: "model-map", role: "img", "aria-label": "Attention weights, not computed yet" });
       const chosen = html(
         "div",
         { class: "model-row" },
