@@ -22,6 +22,7 @@ FILES = (
     "_config.yml",
     "_toc.yml",
     "benchmarks/results/*.json",
+    "benchmarks/results/weights/*.npz",  # for the models that run on the pages
     "binder/*",
     "book/*",
     "CITATION.cff",

@@ -415,7 +415,8 @@ def test_the_first_screen_says_what_this_is_and_where_to_start(visit):
     page.evaluate("scrollTo(0, 0)")
     start = page.get_by_role("link", name=re.compile("^Start with chapter 1"))
     picture = page.locator(".course-picture svg")
-    for part in (page.get_by_role("heading", level=1), start, picture):
+    model = page.locator(".language-model").get_by_role("button", name="Write on")
+    for part in (page.get_by_role("heading", level=1), start, model):
         assert part.bounding_box()["y"] < SIZES["laptop"][1] - 200
     assert start.evaluate("node => node.pathname").endswith("/book/01-attention.html")
     assert len(picture.get_attribute("aria-label").split()) > 20
