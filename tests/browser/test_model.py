@@ -423,6 +423,38 @@ def test_axe_finds_nothing_while_it_runs(name, size, theme, opened_at, axe):
     assert escaped == []
 
 
+def luminance(red: float, green: float, blue: float) -> float:
+    """Relative luminance of a colour with parts from 0 to 1 (WCAG 2.2)."""
+    parts = [
+        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in (red, green, blue)
+    ]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_letters_can_be_read_on_the_darkest_character(theme, opened_at):
+    """axe does not look inside a picture, and to axe the text is one."""
+    page = opened_at(theme=theme)
+    ink, weight, paper = page.evaluate(
+        """() => {
+            const cell = [...document.querySelectorAll('.model-strip span')]
+                .toSorted((a, b) => b.depth - a.depth)[0];
+            const parts = (node, name) => {
+                const words = getComputedStyle(node)[name];
+                const numbers = words.match(/[\\d.]+/g).map(Number);
+                return words.startsWith('color(') ? numbers : numbers.map(n => n / 255);
+            };
+            return [parts(cell, 'color'), parts(cell, 'backgroundColor'),
+                parts(cell.closest('.language-model'), 'backgroundColor')];
+        }"""
+    )
+    depth = weight.pop()
+    assert depth == pytest.approx(0.6, abs=0.01)
+    blended = [depth * a + (1 - depth) * b for a, b in zip(weight, paper[:3], strict=True)]
+    dark, light = sorted((luminance(*ink[:3]), luminance(*blended)))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
 def test_everything_is_done_by_keyboard(opened_at):
     page = opened_at("01-attention")
     model = page.locator(".language-model")

@@ -360,10 +360,8 @@
         const weight = n >= answer.start && n <= answer.m ? answer.weights[n - answer.start] : 0;
         const depth = (0.6 * Math.sqrt(weight / deepest)).toFixed(2);
         const kind = [
-          symbol === " " || symbol === "\n" ? "blank" : "",
           answer.unknown[n] ? "unknown" : "",
           n === answer.m ? "query" : "",
-          n < answer.start || n > answer.m ? "unseen" : "",
         ].join(" ");
         if (cell.depth !== depth) cell.style.setProperty("--depth", (cell.depth = depth));
         if (cell.className !== kind) cell.className = kind;
