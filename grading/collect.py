@@ -16,7 +16,9 @@ plain      ``NAME.ipynb``
 
 An archive is hostile until it was looked at. Its list of members is checked as a whole before any
 of them is read (:class:`Source`), no path of it is ever used on the disk, and only notebooks are
-read, up to the size that grading takes. No notebook is run.
+read, up to the size that grading takes, so it does not matter how large the others are. What a
+learner can bring about in it (a link, an odd name, thousands of files) costs that learner alone. No
+notebook is run.
 
 When it was handed in: Gradescope's ``:created_at:``; Moodle's "Last modified (submission)", if the
 grading worksheet is the roster. Members of a zip that all have the same time, but for ten minutes,
@@ -39,8 +41,8 @@ import zipfile
 import zlib
 import zoneinfo
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path, PurePosixPath
 
@@ -56,14 +58,10 @@ from grading.notebook import Reject, match, name_of, parse
 from grading.roster import Owner, Person
 from grading.submission import MAX_BYTES, printable, timestamp
 
-MAX_MEMBERS = 10_000
-MAX_DIRECTORY = 8 * 2**20  # bytes of a zip's list of members, which is read as a whole
-MAX_FILE = 200 * 2**20  # bytes of a member, unpacked
-MAX_TOTAL = 4 * 2**30  # bytes of all members, unpacked
+MAX_MEMBERS = 200_000  # a learner can hand in a repository of ten thousand small files
+MAX_DIRECTORY = 32 * 2**20  # bytes of a zip's list of members, which is read as a whole
 MAX_PATH = 1000  # characters
 MAX_TRIES = 20  # notebooks of one learner that are looked at
-MAX_RATIO = 200  # times that a zip may grow; notebooks grow by 10 to 20
-FREE = 500 * 2**20  # bytes that it may grow to in any case: one learner can hand in much of nothing
 MAX_METADATA = 32 * 2**20  # bytes of Gradescope's metadata, which hold the tests' outputs
 DOWNLOAD = timedelta(minutes=10)  # between the first and the last member: the download's own times
 STAMP = "%Y-%m-%d %H:%M:%S UTC"
@@ -125,7 +123,10 @@ class Choice:
         found: the file that counts.
         digest: the hash of its bytes.
         when: when it was handed in (UTC), if that is known.
-        state: ``new``, ``same``, ``replaces`` or ``older`` (than what is there).
+        state: ``new``, ``same``, ``replaces``, ``older`` (than what is there), ``kept`` (what the
+            instructor put there since) or ``absent`` (no notebook, and something is there).
+        withdrawn: whether an extension is taken back.
+        stand_in: whether it is no notebook, and taken so that its author gets a verdict.
         late: by how much; None if it is in time or that is unknown.
     """
 
@@ -135,6 +136,8 @@ class Choice:
     when: datetime | None
     state: str = "new"
     late: timedelta | None = None
+    withdrawn: bool = False
+    stand_in: bool = False
 
 
 @dataclass
@@ -151,6 +154,7 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
     people: list[Person] = field(default_factory=list)
+    extensions: bool = False
 
 
 # --- the download
@@ -171,6 +175,7 @@ class Source:
     def __init__(self, path: Path, zone: tzinfo | None = None, leave: Path | None = None):
         self.path, self.zone, self.leave = path, zone, leave
         self.shown = printable(path.name)
+        self.left: list[str] = []
         self._zip: zipfile.ZipFile | None = None
         try:
             if path.is_dir():
@@ -192,7 +197,8 @@ class Source:
     def _refuse(self, path: str, reason: str) -> Refusal:
         return Refusal(
             f"{self.shown} is refused as a whole, and nothing of it was taken: "
-            f"{printable(path)[:100]!r} {reason}. No system's download looks so; download it again"
+            f"{printable(path)[:100]!r} {reason}. No system's download looks so; download it "
+            "again, or unpack it, delete what is named here, and give the folder as FROM"
         )
 
     def _open(self) -> zipfile.ZipFile:
@@ -238,6 +244,8 @@ class Source:
                     when = roster.utc(datetime(*info.date_time), self.zone)
             if info.is_dir():
                 self._look(path.rstrip("/"))
+            elif "\\" in path:
+                self._leave(path, "has a backslash in its name")
             else:
                 yield Member(path, info.file_size, when, info)
 
@@ -248,13 +256,18 @@ class Source:
                 inside = path.relative_to(self.path).as_posix()
                 found = path.lstat()
                 if stat.S_ISLNK(found.st_mode):
-                    raise self._refuse(inside, "is a link")
+                    self._leave(inside, "is a link")
+                    continue
                 if name in folders or (self.leave and path.samefile(self.leave)):
                     continue
                 if not stat.S_ISREG(found.st_mode):
-                    raise self._refuse(inside, "is a device, a pipe or a socket")
+                    self._leave(inside, "is a device, a pipe or a socket")
+                    continue
                 when = datetime.fromtimestamp(int(found.st_mtime)).astimezone()
                 yield Member(inside, found.st_size, roster.utc(when), path)
+
+    def _leave(self, path: str, reason: str) -> None:
+        self.left.append(f"{printable(path)[:120]}: {reason}; left out")
 
     def _look(self, path: str) -> None:
         """Insist that a path leads somewhere inside, on every system."""
@@ -264,33 +277,18 @@ class Source:
             raise self._refuse(path, "has a NUL in its name")
         if path.startswith("/") or re.match(r"[A-Za-z]:", path):
             raise self._refuse(path, "is an absolute path")
-        if "\\" in path and self._zip is not None:
-            raise self._refuse(path, "has a backslash in its name")
         if not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise self._refuse(path, "has an empty part, . or .. in its path")
 
     def _check(self) -> None:
         if len(self.members) > MAX_MEMBERS:
             raise self._refuse(self.path.name, f"has more than {MAX_MEMBERS} members")
-        total, seen = 0, set()
+        seen = set()
         for member in self.members:
             self._look(member.path)
-            total += member.size
-            if member.size > MAX_FILE:
-                raise self._refuse(member.path, f"is larger than {MAX_FILE // 2**20} MB")
-            if self._zip is not None and total > max(FREE, MAX_RATIO * self.path.stat().st_size):
-                raise self._refuse(member.path, f"makes it grow {MAX_RATIO} times: a bomb")
-            if total > MAX_TOTAL:
-                raise self._refuse(member.path, f"makes more than {MAX_TOTAL // 2**30} GB of it")
             if member.path in seen:
                 raise self._refuse(member.path, "is in it twice")
             seen.add(member.path)
-        tops: dict[str, str] = {}
-        for member in self.members:
-            top = member.path.split("/")[0]
-            if tops.setdefault(_folded(top), top) != top:
-                other = printable(tops[_folded(top)])[:100]
-                raise self._refuse(top, f"is {other!r} but for case or Unicode's form")
 
     def read(self, member: Member, limit: int = MAX_BYTES) -> bytes:
         """A member's bytes, one more than the limit if there are more.
@@ -424,8 +422,11 @@ def _text(entry: dict, name: str) -> str:
 
 def _plain(inner: list, members: list[Member]) -> Iterator[Found]:
     own_times = _times(members) or len(members) == 1
+    names: dict[str, str] = {}
     for member, parts in inner:
         name, dot, suffix = parts[0].rpartition(".")
+        name = re.sub(r"\s*\(\d+\)$", "", name)  # a browser's second copy
+        name = names.setdefault(_folded(name), name)
         owner = Owner(name) if len(parts) == 1 and dot and suffix.lower() == "ipynb" else None
         when = member.time if own_times else None
         yield Found(member, owner, parts[-1], when=when, folder=parts[0])
@@ -443,20 +444,41 @@ def plan(
         Refusal: if the download or the roster cannot be used.
     """
     layout, found = recognize(source)
-    result = Plan(layout, len(source.members))
-    enrolled = students(course)
+    result = Plan(layout, len(source.members) + len(source.left), unusable=[*source.left])
+    enrolled = students(course, assignment)
+    if layout == "moodle":
+        owners = dict.fromkeys(one.owner for one in found if one.owner)
+        same_assignment(assignment, [(o.name, o.id) for o in owners], enrolled, source.shown)
     if table is not None:
-        result.people = roster.named(roster.people(table, zone), enrolled)
+        rows = roster.people(table, zone)
+        result.people = roster.named(rows, enrolled)
+        result.extensions = "extension" in table.columns or table.kind == "moodle"
+        result.notes += [
+            f"{one.login!r} in the column `learner` cannot be a folder: {named.learner} is taken"
+            for one, named in zip(rows, result.people, strict=True)
+            if one.login and not roster.valid(one.login)
+        ]
         files = _by_roster(found, result)
     else:
         files = _by_archive(found, result, enrolled)
-    due = _due(course, assignment)
+    people = result.people or [person for person, _ in files]
+    result.notes += roster.twins(people, enrolled)
+    due, extensions = _dates(course, assignment)
     others = {_folded(name) for name in course.assignments()} - {_folded(assignment)}
     release = _release(course, assignment)
     for person, mine in files:
         choice = _choose(person, mine, source, assignment, others, release, result)
-        if choice:
-            _judge(course, assignment, choice, due, layout)
+        if choice is not None:
+            noted = collected(course, assignment, person.learner)
+            more = extensions.get(person.learner)
+            if due and more and not person.extension:
+                # What an earlier roster granted, the next one can take back; nothing else can.
+                choice.withdrawn = result.extensions and noted.get("granted") == "True"
+                if not choice.withdrawn:
+                    choice.person = replace(person, extension=due + more)
+            _judge(course, assignment, choice, due, result)
+            if choice.state == "absent":
+                continue
             result.choices.append(choice)
     result.choices.sort(key=lambda choice: choice.person.learner)
     there = {person.learner for person, mine in files if mine}
@@ -522,7 +544,7 @@ def _by_archive(
     new: list[Owner] = []
     for owner, mine in owned.items():
         person, _ = roster.find(owner, enrolled)
-        if person is None:
+        if person is None or roster.apart(_person(owner), person):
             new.append(owner)
         else:
             files[person.learner].append((owner, mine))
@@ -566,16 +588,21 @@ def _choose(
     untouched release, a later one before an earlier one, and the right name before another.
     """
     ranked = []
-    mine = sorted(mine, key=lambda one: (one.when or datetime.min, one.order), reverse=True)
+    wanted = _folded(assignment)
+    mine = sorted(
+        mine,
+        key=lambda one: (wanted in _stem(one.file), one.when or datetime.min, one.order),
+        reverse=True,
+    )
+    no_notebook = []
     for one in mine:
         where = f"{person.learner}: {_path(one)}"
         if not one.file.lower().endswith(".ipynb"):
-            result.extra.append(f"{where}: no notebook; left out")
+            no_notebook.append(one)
             continue
         if len(ranked) == MAX_TRIES:
             result.extra.append(f"{where}: not looked at, after {MAX_TRIES} others")
             continue
-        wanted = _folded(assignment)
         # A plain file's name is its learner's.
         name, base = (wanted, wanted) if one.owner.kind == "plain" else _stem(one.file)
         if wanted not in (name, base) and others & {name, base}:
@@ -589,9 +616,18 @@ def _choose(
         readable, worked = _state(data, release)
         rank = (readable, worked, one.when or datetime.min, one.order)
         ranked.append(((*rank, wanted == name, wanted == base, one.file), one, _digest(data)))
+    shown = [f"{person.learner}: {_path(one)}: no notebook; left out" for one in no_notebook]
+    if len(shown) > MAX_TRIES:
+        shown[MAX_TRIES:] = [f"{person.learner}: {len(shown) - MAX_TRIES} more that are none"]
+    result.extra += shown
     if not ranked:
         if mine:
             result.unusable.append(f"{person.learner}: handed in nothing that can be taken")
+        with contextlib.suppress(Reject):
+            for one in no_notebook[:1]:
+                data = _stand_in(source.read(one.member))
+                when = person.submitted or one.when
+                return Choice(person, one, _digest(data), when, stand_in=True)
         return None
     ranked.sort(key=lambda entry: entry[0])
     rank, one, digest = ranked[-1]
@@ -605,13 +641,18 @@ def _choose(
     return Choice(person, one, digest, person.submitted or one.when)
 
 
+def _stand_in(data: bytes) -> bytes:
+    """What is graded in place of a file that is no notebook: the file, unless it is too large."""
+    return data if len(data) <= MAX_BYTES else b""
+
+
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
 def _stem(file: str) -> tuple[str, str]:
     """A file's name as it is compared, and without what browsers and systems add to it."""
-    name = _folded(file[: -len(".ipynb")]).strip()
+    name = _folded(re.sub(r"\.ipynb$", "", file, flags=re.IGNORECASE)).strip()
     return name, COUNTER.sub("", name).strip()
 
 
@@ -633,28 +674,44 @@ def _state(data: bytes, release: nbformat.NotebookNode | None) -> tuple[bool, bo
 
 
 def _judge(
-    course: Course, assignment: str, choice: Choice, due: datetime | None, layout: str
+    course: Course, assignment: str, choice: Choice, due: datetime | None, result: Plan
 ) -> None:
     """Add when it was handed in, how late that is, and what is there already."""
     person = choice.person
     until = max(due, person.extension) if due and person.extension else due
-    if layout == "canvas" and choice.found.late and choice.when is None and due:
+    if result.layout == "canvas" and choice.found.late and choice.when is None and due:
         choice.when = due + timedelta(seconds=1)  # by how much, Canvas does not say
     if until and choice.when and choice.when > until:
         choice.late = choice.when - until
     folder = course.folder("submitted", person.learner, assignment)
     if not os.path.lexists(folder):
         return
+    noted = collected(course, assignment, person.learner)
     choice.state = "replaces"
     path = folder / f"{assignment}.ipynb"
     before = timestamp(folder / "timestamp.txt")[0]
+    there = ""
     if path.is_file() and not path.is_symlink() and not folder.is_symlink():
         with path.open("rb") as file:
-            same = _digest(file.read(MAX_BYTES + 1)) == choice.digest
-        if same and choice.when in (before, None):
-            choice.state = "same"
-        elif before and choice.when and choice.when < before and not same:
-            choice.state = "older"
+            there = _digest(file.read(MAX_BYTES + 1))
+    by_hand = noted and (
+        there != noted.get("sha256") or noted.get("time", str(before)) != str(before)
+    )
+    order = int(noted.get("order", 0)) if noted.get("layout") == result.layout else 0
+    if there == choice.digest and choice.when == before:
+        choice.state = "same"
+    elif by_hand and choice.digest == noted.get("sha256"):
+        choice.state = "kept"
+    elif there == choice.digest and choice.when is None:
+        choice.state = "same"
+    elif choice.stand_in:
+        choice.state = "absent"
+    elif there == choice.digest:
+        pass  # another time
+    elif before and choice.when and choice.when != before:
+        choice.state = "older" if choice.when < before else "replaces"
+    elif choice.found.order < order:
+        choice.state = "older"
 
 
 def _remark(result: Plan, due: datetime | None, zone: tzinfo | None) -> None:
@@ -670,12 +727,20 @@ def _remark(result: Plan, due: datetime | None, zone: tzinfo | None) -> None:
             else "Canvas calls some late; here nobody is, because the assignment has no due date"
         )
     elif result.layout == "moodle" and None in times:
-        say("it is not known when some handed in: give the grading worksheet as ROSTER")
+        say(
+            "it is not known when some handed in: give the grading worksheet as ROSTER, "
+            "exported with Moodle in English"
+        )
     elif result.layout == "plain" and None in times:
         say("the files' times are those of the download, so nobody is late")
     if zone is None and result.layout in ("moodle", "plain") and any(times):
         here = datetime.now().astimezone().tzname()
         say(f"times are read as {here}, this machine's; ZONE=Europe/Berlin is for another")
+    if any(line.split("; ")[-2:-1] == ["look"] for line in result.extra):
+        say(
+            "to settle what says `look`: put the file that counts into submitted/ yourself; it "
+            "stays until its author hands in another"
+        )
     extended = [person for person in result.people if person.extension]
     if extended and due is None:
         say(f"{len(extended)} extensions are not kept: set the due date, then run this again")
@@ -707,6 +772,10 @@ def open_gradebook(course: Course) -> Iterator[Gradebook]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)
+        path = storage.gradebook_file(course)
+        with contextlib.suppress(OSError):  # nbgrader's own commands let everybody read it
+            if path is not None and not path.is_symlink():
+                path.chmod(0o600)
         try:
             with Gradebook(course.db_url, course.course_id) as gradebook:
                 yield gradebook
@@ -721,8 +790,11 @@ def has_gradebook(course: Course) -> bool:
     return path is None or path.is_file()
 
 
-def students(course: Course) -> list[Person]:
-    """Those whom the gradebook knows; making one only to look is left to the real run."""
+def students(course: Course, assignment: str) -> list[Person]:
+    """Those whom the gradebook knows, with Moodle's numbers of them in this assignment.
+
+    Making a gradebook only to look is left to the real run.
+    """
     if not has_gradebook(course):
         return []
     with open_gradebook(course) as gradebook:
@@ -732,19 +804,70 @@ def students(course: Course) -> list[Person]:
                 last=student.last_name or "",
                 email=student.email or "",
                 lms_id=student.lms_user_id or "",
+                participant=entry.get("id", "") if entry.get("layout") == "moodle" else "",
                 ids=frozenset(filter(None, (student.lms_user_id,))),
                 learner=student.id,
             )
             for student in gradebook.students
+            for entry in [collected(course, assignment, student.id)]
         ]
 
 
-def _due(course: Course, assignment: str) -> datetime | None:
+def collected(course: Course, assignment: str, learner: str) -> dict[str, str]:
+    """What was noted of a submission when it was collected; empty if it was not."""
+    path = course.progress(assignment) / "collected" / f"{learner}.json"
+    try:
+        entry = json.loads(path.read_text(encoding="utf-8"))
+        return {name: str(text) for name, text in entry.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def same_assignment(
+    assignment: str, numbers: Iterable[tuple[str, str]], enrolled: list[Person], shown: str
+) -> None:
+    """Insist that Moodle's numbers of participants are those of this assignment.
+
+    Args:
+        assignment: which assignment.
+        numbers: names and numbers in a download or a worksheet.
+        enrolled: learners, with the numbers that were noted.
+        shown: the name of the download or the worksheet.
+
+    Raises:
+        Refusal: if more of them contradict what was noted than agree.
+    """
+    noted: dict[str, set[str]] = defaultdict(set)
+    for person in enrolled:
+        if person.participant:
+            noted[roster.key(person.full)].add(person.participant)
+    pairs = [
+        (name, number, noted[key])
+        for name, number in numbers
+        if number and (key := roster.key(name)) in noted
+    ]
+    wrong = [pair for pair in pairs if pair[1] not in pair[2]]
+    if len(wrong) > len(pairs) - len(wrong):
+        name, number, before = wrong[0]
+        raise Refusal(
+            f"{shown} is of another assignment than {assignment}: {printable(name)!r} is "
+            f"participant {number} there, and was {' or '.join(sorted(before))} when {assignment} "
+            "was collected. Say which assignment it is: ASSIGNMENT=. If Moodle's course was made "
+            f"anew, first delete progress/{assignment}/collected"
+        )
+
+
+def _dates(course: Course, assignment: str) -> tuple[datetime | None, dict[str, timedelta]]:
+    """The due date (UTC), and who has how much more time."""
     if not has_gradebook(course):
-        return None
-    with open_gradebook(course) as gradebook, contextlib.suppress(MissingEntry):
-        return gradebook.find_assignment(assignment).duedate
-    return None
+        return None, {}
+    with open_gradebook(course) as gradebook:
+        try:
+            due = gradebook.find_assignment(assignment).duedate
+        except MissingEntry:
+            return None, {}
+        every = gradebook.assignment_submissions(assignment)
+        return due, {one.student_id: one.extension for one in every if one.extension}
 
 
 # --- doing it
@@ -766,8 +889,7 @@ def do(course: Course, assignment: str, source: Source, result: Plan) -> None:
             for choice in result.choices:
                 if choice.state in ("new", "replaces"):
                     _write(course, assignment, source, choice)
-                if choice.state != "older":
-                    _note(course, assignment, choice, result.layout)
+                _note(course, assignment, choice, result)
         except (OSError, Reject) as error:
             raise Refusal(storage.explain(error, course) or str(error)) from error
         _enrol(course, assignment, result)
@@ -779,6 +901,7 @@ def _write(course: Course, assignment: str, source: Source, choice: Choice) -> N
     if target.parent.is_symlink() or (target.parent.exists() and not target.parent.is_dir()):
         raise Refusal(f"submitted/{learner} is a link or a file: remove it")
     data = source.read(choice.found.member)
+    data = _stand_in(data) if choice.stand_in else data
     if _digest(data) != choice.digest:
         raise Refusal(f"{source.shown} changed while it was read; run the same command again")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -803,12 +926,24 @@ def _keep(course: Course, assignment: str, learner: str) -> Path:
     return folder / str(number)
 
 
-def _note(course: Course, assignment: str, choice: Choice, layout: str) -> None:
-    """Keep what the system calls this submission; :mod:`grading.hand_back` needs it."""
-    found, owner = choice.found, choice.found.owner
-    entry = {"layout": layout, "folder": found.folder, "id": owner.id, "name": owner.name}
-    entry |= {"file": found.file, "sha256": choice.digest}
-    path = course.progress(assignment) / "collected" / f"{choice.person.learner}.json"
+def _note(course: Course, assignment: str, choice: Choice, result: Plan) -> None:
+    """Keep what the system calls this submission, and what was written.
+
+    :mod:`grading.hand_back` needs the one, and the next :func:`plan` the other.
+    """
+    found, owner, learner = choice.found, choice.found.owner, choice.person.learner
+    before = collected(course, assignment, learner)
+    stamp = course.folder("submitted", learner, assignment) / "timestamp.txt"
+    entry = {"layout": result.layout, "folder": found.folder, "id": owner.id, "name": owner.name}
+    entry |= {"file": found.file, "sha256": choice.digest, "order": found.order}
+    entry |= {"time": str(timestamp(stamp)[0])}
+    if choice.state in ("older", "kept"):
+        entry = before
+    granted = bool(choice.person.extension) if result.extensions else before.get("granted", False)
+    entry |= {"granted": granted}
+    if not entry.keys() > {"granted"}:
+        return  # put here by hand, and nothing of it was ever collected
+    path = course.progress(assignment) / "collected" / f"{learner}.json"
     storage.write(path, json.dumps(entry, indent=1))
 
 
@@ -816,9 +951,15 @@ def _enrol(course: Course, assignment: str, result: Plan) -> None:
     """Make the gradebook know names, addresses and extensions."""
     there = {choice.person.learner: choice.person for choice in result.choices}
     everybody = {person.learner: person for person in result.people} | there
-    due = _due(course, assignment)
-    extended = [person for person in there.values() if person.extension] if due else []
-    if extended:
+    due, before = _dates(course, assignment)
+    extensions: dict[str, timedelta | None] = {
+        choice.person.learner: None for choice in result.choices if choice.withdrawn
+    }
+    for person in there.values() if due else ():
+        if person.extension:
+            extensions[person.learner] = max(person.extension - due, timedelta(0)) or None
+    changed = {name: more for name, more in sorted(extensions.items()) if more != before.get(name)}
+    if changed:
         register(course, assignment)
     with open_gradebook(course) as gradebook:
         for learner, person in sorted(everybody.items()):
@@ -827,14 +968,8 @@ def _enrol(course: Course, assignment: str, result: Plan) -> None:
             gradebook.update_or_create_student(
                 learner, **{name: text for name, text in names.items() if text}
             )
-        for person in extended:
-            more = max(person.extension - due, timedelta(0)) or None
-            try:
-                before = gradebook.find_submission(assignment, person.learner).extension
-            except MissingEntry:
-                before = None
-            if before != more:
-                gradebook.update_or_create_submission(assignment, person.learner, extension=more)
+        for name, more in changed.items():
+            gradebook.update_or_create_submission(assignment, name, extension=more)
 
 
 # --- saying it
@@ -844,22 +979,26 @@ def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
     """The plan as text, for a terminal."""
     system = {"plain": "a folder of NAME.ipynb"}.get(result.layout, result.layout.capitalize())
     lines = [f"{source.shown}: {system}, {result.members} files"]
-    states = {"new": [], "replaces": [], "same": [], "older": []}
+    states = defaultdict(list)
     for choice in result.choices:
         when = f"{choice.when:%Y-%m-%d %H:%M} UTC" if choice.when else "time unknown"
         line = f"{choice.person.learner}: {_path(choice.found)}  ({when})"
         states[choice.state].append(line)
     late = [
-        f"{choice.person.learner}: by {_span(choice.late)}"
+        f"{choice.person.learner}: by "
+        + ("how much is unknown" if result.layout == "canvas" else _span(choice.late))
         for choice in result.choices
         if choice.late
     ]
+    withdrawn = [choice.person.learner for choice in result.choices if choice.withdrawn]
     parts = (
         ("taken" if done else "would be taken", states["new"]),
         (f"{'' if done else 'would be '}replaced; the earlier one is kept", states["replaces"]),
         ("there already, unchanged", states["same"]),
         ("not taken: older than what is there", states["older"]),
+        ("left as you put it there; what is in the download was collected before", states["kept"]),
         ("late", late),
+        ("extensions that the roster grants no more", withdrawn),
         ("extra files", result.extra),
         ("misnamed", result.misnamed),
         ("not matched to a learner, and not taken", result.unmatched),
@@ -921,6 +1060,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         course = Course.open(options.course)
         known(course, options.assignment)
+        print(f"Assignment {options.assignment}", flush=True)
         zone = zone_of(options.zone)
         table = roster.read(options.roster) if options.roster else None
         source = Source(options.source, zone, options.roster)

@@ -158,6 +158,15 @@ def _who(course: Course, learner: str) -> Who:
             who.emails |= {_key(student.email or "")}
             who.numbers |= {_key(student.lms_user_id or "")}
             who.names |= {_key(f"{first} {last}"), _key(f"{last}, {first}") * bool(first and last)}
+            for other in gradebook.students if first or last or student.email else ():
+                name = _key(f"{other.first_name or ''} {other.last_name or ''}")
+                if other.id != learner and ({name, _key(other.email or "")} - {""}) & (
+                    who.names | who.emails
+                ):
+                    who.doubts.append(
+                        f"the learner {printable(other.id)} (same name or address: if it is the "
+                        "same person, forget that name too)"
+                    )
     for path in (course.root / "progress").glob("*/collected/*.json"):
         if path.name != f"{learner}.json":
             continue
@@ -405,7 +414,10 @@ def mentions(course: Course, learner: str) -> list[str]:
         copies = sorted(path for path in file.parent.glob(f"{file.name}?*") if path.is_file())
         found += [f"{printable(path.name)} (a copy of the gradebook)" for path in copies]
     if (course.root / "downloads").is_dir():
-        found.append("downloads/ (as you put it there: look for their files yourself)")
+        found.append(
+            "downloads/ (as you put it there: delete their files in it yourself, or the next "
+            "`make collect` of that download brings them back)"
+        )
     return found
 
 

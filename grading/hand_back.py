@@ -21,7 +21,6 @@ submission but its score and its page goes into these files.
 import argparse
 import csv
 import io
-import json
 import os
 import re
 import stat
@@ -36,13 +35,23 @@ from pathlib import Path
 from nbgrader.api import MissingEntry
 
 from grading import report, roster, storage, submission
-from grading.collect import has_gradebook, open_gradebook, students
+from grading.collect import (
+    collected,
+    has_gradebook,
+    open_gradebook,
+    same_assignment,
+    students,
+)
 from grading.course import Course, Refusal, known
 from grading.roster import Owner, Person, Table, key
 from grading.storage import RETRY
 from grading.submission import printable
 
 SYSTEMS = ("canvas", "moodle", "csv")
+EXPORTS = {
+    "canvas": "the gradebook's export (Grades, Export)",
+    "moodle": "the assignment's grading worksheet (Download grading worksheet)",
+}
 MAX_PAGE = 200 * 2**20  # bytes of a feedback page
 ID = re.compile(r" \(\d+\)$")  # what Canvas adds to the name of an assignment
 # A spreadsheet would take such a cell for a formula; a number or Moodle's lone "-" is none.
@@ -111,20 +120,18 @@ def hand_back(
     result = Returned()
     target = course.root / "reports" / f"{system}-{assignment}.csv"
     if template is None and system != "csv":
-        export = {
-            "canvas": "the gradebook's export (Grades, Export)",
-            "moodle": "the grading worksheet (Download grading worksheet)",
-        }[system]
-        raise Refusal(f"TO={system} needs TEMPLATE=, {export}: its numbers lead back to its rows")
+        raise Refusal(
+            f"TO={system} needs TEMPLATE=, {EXPORTS[system]}: its numbers lead back to its rows"
+        )
     people: dict[str, Person] = {}
     if template is None:
-        data = _own(course, scores, result)
+        data = _own(course, assignment, scores, result)
     else:
         table = roster.read(template)
         if system != "csv" and table.kind != system:
             raise Refusal(
-                f"{printable(template.name)} is not what {system.capitalize()} exports: it looks "
-                f"like {'a table of your own' if table.kind == 'own' else table.kind}"
+                f"{printable(template.name)} is not {EXPORTS[system]}: it looks "
+                f"like {'another table' if table.kind == 'own' else f'an export of {table.kind}'}"
             )
         people = _rows(course, assignment, table)
         data = _fill(table, system, assignment, column, scores, people, scale, result)
@@ -152,16 +159,6 @@ def _scores(course: Course, assignment: str) -> dict[str, dict]:
     return {row["learner"]: row for row in rows}
 
 
-def _collected(course: Course, assignment: str, learner: str) -> dict[str, str]:
-    """What the download called a submission; empty if it was not collected."""
-    path = course.progress(assignment) / "collected" / f"{learner}.json"
-    try:
-        entry = json.loads(path.read_text(encoding="utf-8"))
-        return {name: str(text) for name, text in entry.items()}
-    except (OSError, ValueError, AttributeError):
-        return {}
-
-
 def _rows(course: Course, assignment: str, table: Table) -> dict[str, Person]:
     """Who has which row: by the name of their folders.
 
@@ -169,16 +166,21 @@ def _rows(course: Course, assignment: str, table: Table) -> dict[str, Person]:
     participant, with the name), or else by the gradebook's address, number and name.
     """
     found = roster.people(table)
-    enrolled = students(course)
+    enrolled = students(course, assignment)
+    if table.kind == "moodle":
+        numbers = [(person.full, person.participant) for person in found]
+        same_assignment(assignment, numbers, enrolled, printable(table.path.name))
     result: dict[str, Person] = {}
     for student in enrolled:
-        noted = _collected(course, assignment, student.learner)
+        noted = collected(course, assignment, student.learner)
         if noted.get("layout") != table.kind or table.kind not in ("moodle", "canvas"):
             continue
         owner = Owner(noted.get("name", ""), id=noted.get("id", ""), kind=table.kind)
         same, _ = roster.find(owner, found) if owner.id else (None, "")
         if same is not None:
             result[student.learner] = same
+    several = Counter(person.row for person in result.values())
+    result = {name: person for name, person in result.items() if several[person.row] == 1}
     for test in SAME:
         rest = [one for one in enrolled if one.learner not in result]
         rows = {person.row for person in result.values()}
@@ -247,18 +249,29 @@ def _fill(
                 else f"has to be graded again: {row['reason']}"
             )
             result.unplaced.append(f"{printable(learner)}: {word}, and no row in the template")
-    formulas = sum(bool(FORMULA.match(cell)) for row in table.rows for cell in row)
-    if formulas:
+    formulas = [
+        (index, column, cell)
+        for index, row in enumerate(table.rows)
+        for column, cell in enumerate(row)
+        if FORMULA.match(cell)
+    ]
+    if system == "csv":  # for a program for tables, and for nothing else
+        for index, column, cell in formulas:
+            changes.setdefault(index, {}).setdefault(column, f"'{printable(cell)}")
+    elif formulas:
         result.notes.append(
-            f"{formulas} cells of the template begin like a formula and are kept as they were: "
-            "do not open the file in a spreadsheet"
+            f"{len(formulas)} cells of the template begin like a formula and are kept as they "
+            "were: do not open the file in a spreadsheet"
         )
     return table.render(changes, more)
 
 
 def _score(scores: dict[str, dict], learner: str | None) -> tuple[float | None, str]:
     if learner is None or learner not in scores:
-        return None, "handed in nothing that was collected"
+        return (
+            None,
+            "nothing of theirs was collected",
+        )
     row = scores[learner]
     if row["status"] == RETRY or row.get("score") is None:
         return None, f"has to be graded again: {row['reason']}"
@@ -331,9 +344,9 @@ def _number(score: float, comma: bool) -> str:
     return text.replace(".", ",") if comma else text
 
 
-def _own(course: Course, scores: dict[str, dict], result: Returned) -> bytes:
+def _own(course: Course, assignment: str, scores: dict[str, dict], result: Returned) -> bytes:
     """A table without a template: who, how many points, and how it ended."""
-    enrolled = {person.learner: person for person in students(course)}
+    enrolled = {person.learner: person for person in students(course, assignment)}
     text = io.StringIO()
     fields = ["learner", "last name", "first name", "email", "score", "max_score", "status", "late"]
     writer = csv.DictWriter(text, fields, lineterminator="\n")
@@ -398,7 +411,7 @@ def _name(
     course: Course, assignment: str, system: str, learner: str, person: Person | None
 ) -> str | None:
     """The name of a learner's page in the zip; None if the system could not place it."""
-    noted = _collected(course, assignment, learner)
+    noted = collected(course, assignment, learner)
     folder = noted.get("folder", "") if noted.get("layout") == system else ""
     if "/" in folder or "\\" in folder or folder != printable(folder):
         folder = ""
@@ -473,6 +486,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         course = Course.open(options.course)
         known(course, options.assignment)
+        print(f"Assignment {options.assignment}", flush=True)
         result = hand_back(
             course,
             options.assignment,

@@ -21,11 +21,12 @@ characters; nothing else is done with them.
 """
 
 import csv
+import hashlib
 import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, tzinfo
 from pathlib import Path
@@ -263,7 +264,7 @@ def people(table: Table, zone: tzinfo | None = None) -> list[Person]:
     for index, row in enumerate(table.rows):
 
         def cell(what: str, row: list[str] = row) -> str:
-            return printable(table.cell(row, what))[:100]
+            return printable(" ".join(table.cell(row, what).split()))[:100]
 
         if table.kind == "canvas" and (
             "Points Possible" in row[0] or all(map(NO_LEARNER.fullmatch, row))
@@ -376,12 +377,69 @@ def mixed(name: str) -> bool:
     return len(scripts & {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH"}) > 1
 
 
+def apart(one: Person, other: Person) -> bool:
+    """Whether an address, or else a number, says that these are two people."""
+    if one.email and other.email:
+        return one.email.casefold() != other.email.casefold()
+    return any(
+        mine and theirs and mine != theirs
+        for mine, theirs in (
+            (one.lms_id, other.lms_id),
+            (one.participant, other.participant),
+        )
+    )
+
+
+def _called(one: Person, other: Person) -> bool:
+    """Whether both have the same name, as it is compared, and nothing says that they are two."""
+    mine = {key(one.full), key(f"{one.last}{one.first}")}
+    return not apart(one, other) and bool(mine & {key(other.full), key(other.learner)} - {""})
+
+
+# What proves that somebody of a table is a learner of the gradebook, in this order. A name is
+# proof only for those of whom nothing else is known.
+PROOFS: tuple[Callable[[Person, Person], bool], ...] = (
+    lambda one, other: bool(one.email) and one.email.casefold() == other.email.casefold(),
+    lambda one, other: bool(one.login) and one.login.casefold() == other.learner.casefold(),
+    lambda one, other: bool(one.lms_id) and one.lms_id == other.lms_id and _called(one, other),
+    lambda one, other: (
+        bool(one.participant) and one.participant == other.participant and _called(one, other)
+    ),
+    lambda one, other: _bare(one) and one.full == other.full and not apart(one, other),
+    lambda one, other: _bare(one) and _called(one, other),
+)
+
+
+def _bare(one: Person) -> bool:
+    return bool(one.full) and not (one.email or one.login or one.lms_id or one.participant)
+
+
+def joined(found: list[Person], known: list[Person]) -> dict[int, Person]:
+    """Who of a table is which learner of the gradebook, by index; what fits two is nobody's."""
+    result: dict[int, Person] = {}
+    for proof in PROOFS:
+        had = {other.learner for other in result.values()}
+        pairs = [
+            (index, other)
+            for index, one in enumerate(found)
+            if index not in result
+            for other in known
+            if other.learner not in had and proof(one, other)
+        ]
+        ones = Counter(index for index, _ in pairs)
+        others = Counter(other.learner for _, other in pairs)
+        result |= {i: who for i, who in pairs if ones[i] == others[who.learner] == 1}
+    return result
+
+
 def named(found: Iterable[Person], known: Iterable[Person]) -> list[Person]:
     """Give everybody the name of their folders.
 
-    It is, in this order: the name that the gradebook knows for this address or number; the login;
-    the part of the address before the @, if nobody else has it; the whole address; last and first
-    name. Once it is in the gradebook it stays, whichever roster comes next.
+    It is, in this order: the name of the learner of the gradebook who this is proven to be; the
+    login; the part of the address before the @; the whole address; last and first name; the same
+    with a number, or with a hash of all that is known. A name that somebody else has in the
+    gradebook, or that two would get, is passed over, and the order of a table decides nothing. Once
+    a name is in the gradebook it stays, whichever roster comes next.
 
     Args:
         found: learners, of a roster or of an archive.
@@ -391,51 +449,75 @@ def named(found: Iterable[Person], known: Iterable[Person]) -> list[Person]:
         Refusal: if two learners would get the same name.
     """
     found, known = list(found), list(known)
-    by_email = {person.email.casefold(): person.learner for person in known if person.email}
-    by_id = {person.lms_id: person for person in known if person.lms_id}
-    taken = {person.learner.casefold(): person for person in known}
-    locals_ = Counter(person.email.partition("@")[0].casefold() for person in found)
-    fulls = Counter(slug(f"{person.last}-{person.first}") for person in found)
-    result: list[Person] = []
-    for person in found:
-        local = person.email.partition("@")[0]
-        full = slug(f"{person.last}-{person.first}")
-        if fulls[full] > 1:
-            full = slug(f"{full}-{person.lms_id or person.participant or person.row}")
-        other = taken.get(local.casefold())
-        free = locals_[local.casefold()] == 1 and (
-            other is None or not other.email or other.email.casefold() == person.email.casefold()
-        )
-        # Another system's number may be the same: an address that differs means somebody else.
-        same = by_id.get(person.lms_id) if person.lms_id else None
-        if same and person.email and same.email.casefold() not in ("", person.email.casefold()):
-            same = None
-        choices = (
-            by_email.get(person.email.casefold(), "") if person.email else "",
-            same.learner if same else "",
-            person.login,
-            slug(local) if free else "",
-            slug(person.email),
-            full,
-        )
-        learner = next((name for name in choices if valid(name)), "")
-        result.append(replace(person, learner=learner))
+    names = {index: other.learner for index, other in joined(found, known).items()}
+    for index, person in enumerate(found):
+        if index not in names and valid(person.login):
+            names[index] = person.login
+    used = {_folded(name) for name in [*names.values(), *(other.learner for other in known)]}
+    for choice in range(len(_choices(Person()))):
+        wanted = {
+            index: name
+            for index, person in enumerate(found)
+            if index not in names
+            and valid(name := _choices(person)[choice])
+            and _folded(name) not in used
+        }
+        several = Counter(map(_folded, wanted.values()))
+        names |= {index: name for index, name in wanted.items() if several[_folded(name)] == 1}
+        used |= {_folded(name) for name in names.values()}
+    result = [replace(person, learner=names.get(index, "")) for index, person in enumerate(found)]
     seen: dict[str, Person] = {}
     for person in result:
-        folded = unicodedata.normalize("NFKC", person.learner).casefold()
-        if not person.learner:
+        name = _folded(person.learner or _choices(person)[-1])
+        if name in seen or not person.learner:
+            first = seen.get(name, Person())
             raise Refusal(
-                f"a folder cannot be named after {person.full or person.email!r}: give this "
-                "learner a name of letters, digits and . @ - _ in a column `learner`"
-            )
-        if folded in seen:
-            first = seen[folded]
-            raise Refusal(
-                f"two learners would be {person.learner!r}: {first.full} {first.email} and "
+                f"two learners would be {person.learner or name!r}: {first.full} {first.email} and "
                 f"{person.full} {person.email}. Give each a name in a column `learner`"
             )
-        seen[folded] = person
+        seen[name] = person
     return result
+
+
+def _choices(person: Person) -> tuple[str, ...]:
+    """Names for a learner's folders, the best first; the last one is hardly anybody else's."""
+    local = person.email.partition("@")[0]
+    full = slug(f"{person.last}-{person.first}") or "learner"
+    number = person.lms_id or person.participant
+    known = (person.email.casefold(), person.lms_id, person.participant, person.full)
+    digest = hashlib.sha256("\0".join(known).encode()).hexdigest()[:12]
+    return (
+        # Only what loses nothing: ada+@a.example is not ada.
+        slug(local) if slug(local) == local.casefold() else "",
+        slug(person.email),
+        full
+        if key(full) == key(person.full) or key(full) == key(f"{person.last}{person.first}")
+        else "",
+        slug(f"{full}-{number}") if number else "",
+        f"{full}-{digest}",
+    )
+
+
+def twins(people: Iterable[Person], known: Iterable[Person]) -> list[str]:
+    """Learners of the gradebook who may be somebody who has another name here, in a line each."""
+    people, known = list(people), list(known)
+    here = {person.learner for person in people}
+    there = {person.learner for person in known}
+    return sorted(
+        f"{one.full}: {one.learner} here; {other.learner} in the gradebook may be the same. If so, "
+        + (
+            f"delete one of them: make forget LEARNER={other.learner}"
+            if one.learner in there
+            else f"write {other.learner} into a column `learner` of the roster before DO=1"
+        )
+        for one in people
+        for other in known
+        if other.learner not in here and _called(replace(one, lms_id="", participant=""), other)
+    )
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def valid(name: str) -> bool:
@@ -483,7 +565,19 @@ def find(owner: Owner, among: list[Person]) -> tuple[Person | None, str]:
             return exact[0], ""
     same = [person for person in among if wanted and wanted in _spellings(person)]
     if len(same) == 1:
-        return same[0], ""
+        other = _contrary(owner, same[0])
+        if not other:
+            return same[0], ""
+        return None, f"{who!r} is {other[0]} in the roster and {other[1]} here"
     if same:
         return None, f"{len(same)} learners of the roster are called {who!r}"
     return None, f"nobody in the roster is {who!r}{f' ({owner.id})' if owner.id else ''}"
+
+
+def _contrary(owner: Owner, person: Person) -> tuple[str, str] | None:
+    """What says that a file's owner is not this person, there and here; None if nothing does."""
+    if owner.email and person.email and owner.email.casefold() != person.email.casefold():
+        return person.email, printable(owner.email)
+    if owner.kind == "moodle" and owner.id and person.participant not in ("", owner.id):
+        return f"participant {person.participant}", owner.id
+    return None

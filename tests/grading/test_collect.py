@@ -10,7 +10,7 @@ import shutil
 import stat
 import struct
 import zipfile
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from course_folder import NAME, RIGHT, answers, source
@@ -19,7 +19,7 @@ from nbgrader.api import Gradebook
 from test_grading import new_course
 
 from grading import collect, roster
-from grading.course import Refusal
+from grading.course import Course, Refusal
 
 WORKED = json.dumps(answers(**RIGHT)).encode()
 HALF = json.dumps(answers(double=RIGHT["double"])).encode()
@@ -273,7 +273,7 @@ def test_the_systems_exports_are_rosters_as_they_are(tmp_path):
         (b"name,email\n\xff,y\n", r"is not UTF-8 text \(byte 11\)"),
         (b"name,extension\nAda,soon\n", r"record 2: the extension 'soon' is no date"),
         (b"learner,name\nada,Ada\nADA,Bea\n", "two learners would be 'ADA'"),
-        (b"name\n!!!\n", "a folder cannot be named after"),
+        (b"name\n!!!\n!!!\n", "two learners would be 'learner-"),
         (b"", "does not say who"),
     ],
 )
@@ -299,6 +299,123 @@ def test_a_name_stays_whichever_roster_comes_next(course, run, tmp_path):
     assert run(download, "--roster", table(tmp_path / "3.csv", third), "--do")[0] == 0
     assert list(handed_in(course)) == ["ada"]
     assert sorted(students(course)) == ["ada", "ada@other.example"]
+
+
+LI, OTHER_LI = "\u738b Li", "\u674e Li"  # two people with the same ASCII letters
+
+
+def test_sorting_a_roster_moves_nobody(course, run, tmp_path):
+    names = [["full name"], [LI], [OTHER_LI], ["Jos\u00e9 Paz"], ["Jose Paz"]]
+    download = pack(
+        tmp_path / "d.zip",
+        {f"{name}.ipynb": WORKED if name == LI else HALF for (name,) in names[1:3]},
+    )
+    run(download, "--roster", table(tmp_path / "r.csv", names), "--do")
+    before, people = handed_in(course), students(course)
+    assert sorted(data for data, _ in before.values()) == sorted([WORKED, HALF])
+    _, said = run(
+        download, "--roster", table(tmp_path / "r.csv", [names[0], *names[:0:-1]]), "--do"
+    )
+    assert "there already, unchanged (2)" in said
+    assert (handed_in(course), students(course)) == (before, people)
+
+
+def test_a_learner_who_gets_the_same_letters_is_another(course, run, tmp_path):
+    run(pack(tmp_path / "d.zip", {f"{moodle(LI, 7)}/{BOOK}": WORKED}), "--do")
+    first = handed_in(course)
+    _, said = run(pack(tmp_path / "d.zip", {f"{moodle(OTHER_LI, 9)}/{BOOK}": HALF}), "--do")
+    assert "replaced" not in said
+    assert handed_in(course).items() > first.items()
+
+
+EVES = {
+    "an address that loses letters": ("Eve Evil", "ada+@evil.example"),
+    "the same part before the @": ("Eve Evil", "ada@evil.example"),
+    "the same name": (ADA, "eve@evil.example"),
+    "a name like the folder's": ("ada", "eve@evil.example"),
+}
+
+
+@pytest.mark.parametrize("kind", ["gradescope", "moodle"])
+@pytest.mark.parametrize("eve", EVES)
+def test_nobody_gets_the_name_of_somebody_else(course, run, tmp_path, kind, eve):
+    name, address = EVES[eve]
+    sheet = worksheet(tmp_path / "w.csv", worksheet_row(7, ADA, "ada@uni.example"))
+    run(
+        pack(tmp_path / "d.zip", {f"{moodle(ADA, 7)}/{BOOK}": WORKED}),
+        *("--roster", sheet, "--do"),
+    )
+    # Ada has left; or she is in neither download.
+    if kind == "moodle":
+        download = pack(tmp_path / "e.zip", {f"{moodle(name, 8)}/{BOOK}": HALF})
+        sheet = worksheet(tmp_path / "w.csv", worksheet_row(8, name, address))
+        words = ["--roster", sheet]
+        if eve == "the same name":  # and so may be the download of another assignment
+            assert run(download, *words, "--do")[0] == 2
+            assert handed_in(course) == {"ada": (WORKED, "")}
+            return
+    else:
+        metadata = f"submission_1:\n  :submitters:\n  - :name: {name}\n    :email: {address}\n"
+        words = []
+        download = pack(
+            tmp_path / "e.zip",
+            {"submission_metadata.yml": metadata.encode(), f"submission_1/{BOOK}": HALF},
+        )
+    code, said = run(download, *words, "--do")
+    assert code == 0
+    assert "replaced" not in said
+    data = handed_in(course)
+    assert data.pop("ada") == (WORKED, "")
+    assert [each for each, _ in data.values()] == [HALF]
+    assert students(course)["ada"][:3] == ("Ada", "Lovelace", "ada@uni.example")
+
+
+def test_two_addresses_of_the_same_letters_do_not_stop_the_class(course, run, tmp_path):
+    rows = [["name", "email"], [ADA, "a+b@u.example"], [BOB, "a-b@u.example"]]
+    rows += [[CY, "a!b@u.example"], ["Dora D", "d@u.example"]]
+    code, _ = run(
+        pack(tmp_path / "d.zip", {f"{ADA}.ipynb": WORKED, f"{BOB}.ipynb": HALF}),
+        *("--roster", table(tmp_path / "r.csv", rows), "--do"),
+    )
+    assert code == 0
+    assert students(course).keys() > {"a-b", "d"}
+    assert len(students(course)) == 4
+    assert {name: data for name, (data, _) in handed_in(course).items()}["a-b"] == HALF
+
+
+def test_a_later_roster_joins_whom_it_can_prove_and_names_the_others(course, run, tmp_path):
+    both = {f"{moodle(ADA, 7)}/{BOOK}": WORKED, f"{moodle(BOB, 8)}/{BOOK}": HALF}
+    run(pack(tmp_path / "d.zip", both), "--do")
+    sheet = worksheet(
+        tmp_path / "w.csv",
+        worksheet_row(7, ADA, "ada@uni.example"),
+        worksheet_row(8, BOB, "bob@uni.example"),
+    )
+    run(pack(tmp_path / "d.zip", both), "--roster", sheet, "--do")
+    assert sorted(handed_in(course)) == ["lovelace-ada", "o-neil-bob"]
+    assert students(course)["lovelace-ada"][2] == "ada@uni.example"
+    export = [[*GRADEBOOK, "Current Score"], ["Lovelace, Ada", "101", "S1", "al123", "A", ""]]
+    _, said = run(
+        pack(tmp_path / "d.zip", {f"lovelaceada_101_9001_{BOOK}": HALF}),
+        *("--roster", table(tmp_path / "c.csv", export)),
+    )
+    assert "Ada Lovelace: al123 here; lovelace-ada in the gradebook may be the same" in said
+
+
+def test_another_assignments_download_is_refused(course, run, tmp_path):
+    both = {f"{moodle(ADA, 7)}/{BOOK}": WORKED, f"{moodle(BOB, 8)}/{BOOK}": HALF}
+    run(pack(tmp_path / "d.zip", both), "--do")
+    other = {f"{moodle(ADA, 90)}/{BOOK}": HALF, f"{moodle(BOB, 91)}/{BOOK}": HALF}
+    code, said = run(pack(tmp_path / "d.zip", other), "--do")
+    assert code == 2
+    assert said.startswith(f"Assignment {NAME}\n")
+    assert "participant 90 there, and was 7 when warmup was collected" in said
+    assert handed_in(course)["lovelace-ada"][0] == WORKED
+    # One among those who agree is somebody else of the same name.
+    mixed = {f"{moodle(ADA, 90)}/{BOOK}": HALF, f"{moodle(BOB, 8)}/{BOOK}": HALF}
+    code, said = run(pack(tmp_path / "d.zip", mixed), "--do")
+    assert code == 0
+    assert handed_in(course)["lovelace-ada"][0] == WORKED
 
 
 def test_numbers_of_another_assignment_match_nobody(course, run, tmp_path):
@@ -330,15 +447,18 @@ def test_without_a_roster_the_gradebook_knows_people_and_namesakes_are_not_merge
     sheet = worksheet(tmp_path / "w.csv", worksheet_row(7, ADA, "ada@uni.example"))
     first = pack(tmp_path / "d.zip", {f"{moodle(ADA, 7)}/{BOOK}": HALF})
     run(first, "--roster", sheet, "--do")
+    # Another download without a roster; Moodle's numbers are not known, as after a file by mail.
+    shutil.rmtree(course.root / "progress" / NAME / "collected")
     run(pack(tmp_path / "d.zip", {f"{moodle(ADA, 31)}/{BOOK}": WORKED}), "--do")
     assert handed_in(course)["ada"][0] == WORKED
+    shutil.rmtree(course.root / "progress" / NAME / "collected")
     two = {f"{moodle(ADA, 31)}/{BOOK}": HALF, f"{moodle(ADA, 32)}/{BOOK}": HALF}
     _, said = run(pack(tmp_path / "d.zip", two), "--do")
     assert said.count("the system has several of this name, and ada is one") == 2
     # One who left the course, with the name of one who is in the worksheet.
     two = {f"{moodle(ADA, 7)}/{BOOK}": HALF, f"{moodle(ADA, 9)}/{BOOK}": BLANK}
     _, said = run(pack(tmp_path / "d.zip", two), "--roster", sheet, "--do")
-    assert "Lovelace_9_assignsubmission_file/warmup.ipynb: the system has several" in said
+    assert "warmup.ipynb: 'Ada Lovelace' is participant 7 in the roster and 9 here" in said
     assert {name: data for name, (data, _) in handed_in(course).items()} == {"ada": HALF}
 
 
@@ -434,6 +554,54 @@ def test_again_is_safe_and_what_is_replaced_is_kept(course, run, tmp_path):
     # An older download takes nothing back.
     _, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
     assert "not taken: older than what is there (1)" in said
+    assert handed_in(course)["lovelace-ada"][0] == WORKED
+
+
+def test_canvas_numbers_say_what_is_older_where_no_time_does(course, run, tmp_path):
+    newer = pack(tmp_path / "n.zip", {f"lovelaceada_101_9020_{BOOK}": WORKED})
+    older = pack(tmp_path / "o.zip", {f"lovelaceada_101_9010_{BOOK}": HALF})
+    run(older, "--do")
+    run(newer, "--do")
+    _, said = run(older, "--do")
+    assert "not taken: older than what is there (1)" in said
+    assert handed_in(course)["lovelaceada"][0] == WORKED
+
+
+def test_what_was_put_there_by_hand_stays_until_its_author_hands_in_another(course, run, tmp_path):
+    download = _zip_of(tmp_path, {BOOK: HALF})
+    run(download, "--do")
+    place = course.root / "submitted" / "lovelace-ada" / NAME
+    place.joinpath("timestamp.txt").write_text("2026-03-01 11:59:00 UTC\n")
+    theirs = course.root / "submitted" / "o-neil-bob" / NAME / BOOK
+    theirs.write_bytes(WORKED)
+    for _ in range(2):
+        _, said = run(download, "--do")
+        assert "left as you put it there; what is in the download was collected before (2)" in said
+        assert handed_in(course)["lovelace-ada"] == (HALF, "2026-03-01 11:59:00 UTC\n")
+        assert handed_in(course)["o-neil-bob"][0] == WORKED
+    later = {BOOK: (2026, 3, 2, 9, 0, 0)}
+    run(_zip_of(tmp_path, {BOOK: WORKED}, later), "--do")
+    assert handed_in(course)["lovelace-ada"] == (WORKED, "2026-03-02 09:00:00 UTC\n")
+
+
+def test_the_author_of_a_file_that_is_no_notebook_gets_a_verdict(course, run, tmp_path):
+    entries = {f"{moodle(ADA, 7)}/a.docx": b"PK\x03\x04\xff", f"{moodle(BOB, 8)}/{BOOK}": WORKED}
+    run(pack(tmp_path / "d.zip", entries), "--do")
+    course.grade()
+    assert course.scores() == {"lovelace-ada": ("0.0", "zero"), "o-neil-bob": ("5.0", "graded")}
+    assert "is not UTF-8 text" in course.words("lovelace-ada")
+    # In place of a notebook that is there, it is not taken.
+    entries = {f"{moodle(ADA, 7)}/{BOOK}": WORKED, f"{moodle(BOB, 8)}/b.docx": b"x"}
+    run(pack(tmp_path / "d.zip", entries), "--do")
+    assert {name: data for name, (data, _) in handed_in(course).items()} == {
+        "lovelace-ada": WORKED,
+        "o-neil-bob": WORKED,
+    }
+
+
+def test_the_right_name_is_looked_at_before_the_others(course, run, tmp_path):
+    entries = {f"{number}.ipynb": b"" for number in range(30)} | {BOOK: WORKED}
+    run(_zip_of(tmp_path, entries), "--do")
     assert handed_in(course)["lovelace-ada"][0] == WORKED
 
 
@@ -564,8 +732,29 @@ def test_an_extension_reaches_the_gradebook_and_survives_another_file(course, ru
         pack(tmp_path / "d.zip", entries, times),
         *("--roster", table(tmp_path / "r.csv", rows), "--do"),
     )
-    record = course.root / "progress" / NAME / "bob.json"
-    assert not record.exists()
+    course.grade()
+    assert course.table()["bob"]["late"] == "no"
+    # A later roster takes it back.
+    rows[-1] = [BOB, "bob@uni.example", ""]
+    _, said = run(
+        pack(tmp_path / "d.zip", entries, times),
+        *("--roster", table(tmp_path / "r.csv", rows), "--do"),
+    )
+    assert "extensions that the roster grants no more (1):\n  bob" in said
+    assert "late (1):\n  bob: by 21 h 30 min" in said
+    course.grade()
+    assert {name: row["late"] for name, row in course.table().items()} == {
+        "ada": "no",
+        "bob": "yes",
+    }
+    # One that was granted in the gradebook is not the roster's to take back.
+    with collect.open_gradebook(Course.open(course.root)) as gradebook:
+        gradebook.update_or_create_submission(NAME, "bob", extension=timedelta(days=3))
+    _, said = run(
+        pack(tmp_path / "d.zip", entries, times),
+        *("--roster", table(tmp_path / "r.csv", rows), "--do"),
+    )
+    assert "\nlate" not in said
     course.grade()
     assert course.table()["bob"]["late"] == "no"
 
@@ -595,20 +784,12 @@ ATTACKS = {
     "climbs": ([("a/../../../x.ipynb", b"", {})], r"has an empty part, \. or \.\."),
     "dot": ([("./x.ipynb", b"", {})], "has an empty part"),
     "empty part": ([("a//x.ipynb", b"", {})], "has an empty part"),
-    "backslash": ([("..\\x.ipynb", b"", {})], "has a backslash"),
     "nul": ([("bob.ipynb\0.txt", b"", {})], "has a NUL"),
     "long": ([("a" * 2000, b"", {})], "more than 1000 characters"),
     "link": ([("bob.ipynb", b"../solutions", {"mode": stat.S_IFLNK | 0o777})], "is a link"),
     "device": ([("bob.ipynb", b"", {"mode": stat.S_IFCHR | 0o666})], "is a device"),
     "pipe": ([("bob.ipynb", b"", {"mode": stat.S_IFIFO | 0o666})], "is a device, a pipe"),
     "twice": ([("ada.ipynb", HALF, {})], "is in it twice"),
-    "case": ([("ADA.ipynb", HALF, {})], "is 'ada.ipynb' but for case"),
-    "form": ([("\uff42ob.ipynb", HALF, {}), ("bob.ipynb", HALF, {})], "but for case or Unicode"),
-    "bomb": (
-        [(f"{name}.ipynb", bytes(999), {"file_size": 190 * 2**20}) for name in "bcd"],
-        "makes it grow 200 times: a bomb",
-    ),
-    "large": ([("bob.ipynb", b"x", {"file_size": 2**31})], "is larger than 200 MB"),
     "encrypted": ([("bob.ipynb", b"x", {"flag_bits": 1})], "is encrypted"),
     "packed oddly": ([("bob.ipynb", b"x", {"compress_type": 14})], "in an unusual way"),
 }
@@ -632,9 +813,7 @@ def test_a_hostile_archive_is_refused_as_a_whole(course, run, tmp_path, attack):
     ("limit", "value", "reason"),
     [
         ("MAX_MEMBERS", 2, "has more than 2 members"),
-        ("MAX_DIRECTORY", 100, "has more than 10000 members"),
-        ("MAX_FILE", 2**10, "is larger than 0 MB"),
-        ("MAX_TOTAL", 3000, "makes more than 0 GB"),
+        ("MAX_DIRECTORY", 100, "has more than 200000 members"),
     ],
 )
 def test_too_much_is_refused(course, run, tmp_path, monkeypatch, limit, value, reason):
@@ -674,19 +853,43 @@ def test_what_is_no_zip_is_refused(course, run, tmp_path, data):
     code, said = run(tmp_path / "d.zip")
     assert code == 2
     assert "is no zip that can be read" in said
-    assert run(tmp_path / "nowhere.zip")[1].startswith("refused: ")
+    assert "\nrefused: " in run(tmp_path / "nowhere.zip")[1]
 
 
-def test_a_folder_with_a_link_or_a_pipe_is_refused(course, run, tmp_path):
+def test_a_link_or_a_pipe_in_a_folder_costs_its_author_alone(course, run, tmp_path):
     folder = unpack(pack(tmp_path / "d.zip", {"ada.ipynb": WORKED}), tmp_path / "folder")
     (folder / "bob.ipynb").symlink_to(course.root / "solutions" / NAME / BOOK)
+    os.mkfifo(folder / "cy.ipynb")
     code, said = run(folder, "--do")
-    assert (code, "'bob.ipynb' is a link" in said) == (2, True)
-    (folder / "bob.ipynb").unlink()
-    os.mkfifo(folder / "bob.ipynb")
-    code, said = run(folder, "--do")
-    assert (code, "is a device, a pipe" in said) == (2, True)
-    assert handed_in(course) == {}
+    assert code == 0
+    assert "bob.ipynb: is a link; left out" in said
+    assert "cy.ipynb: is a device, a pipe or a socket; left out" in said
+    assert list(handed_in(course)) == ["ada"]
+
+
+def test_what_one_learner_hands_in_costs_that_learner_alone(course, run, tmp_path):
+    large = {"file_size": 2**31}
+    entries = [
+        (f"{moodle(ADA, 7)}_{BOOK}", WORKED, {}),
+        (f"{moodle(BOB, 8)}_a.ipynb", HALF, {}),
+        (f"{moodle(BOB, 8)}_A.ipynb", HALF, {}),
+        *((f"{moodle(BOB, 8)}_{name}.mp4", b"x", dict(large)) for name in "abc"),
+        (f"{moodle(BOB, 8)}_a\\b.txt", b"x", {}),
+        *((f"{moodle(CY, 9)}_{number}.txt", b"", {}) for number in range(10_001)),
+    ]
+    code, said = run(_raw(tmp_path / "d.zip", *entries), "--do")
+    assert code == 0
+    assert handed_in(course)["lovelace-ada"][0] == WORKED
+    assert handed_in(course)["o-neil-bob"][0] == HALF
+    assert "b.txt: has a backslash in its name; left out" in said
+    assert "angstrom-chloe: 9981 more that are none" in said
+    # By mail, a second file of one name is the same learner's.
+    download = pack(tmp_path / "e.zip", {"dora.ipynb": BLANK, "dora (1).ipynb": WORKED})
+    run(download, "--do")
+    assert handed_in(course)["dora"][0] == WORKED
+    _, said = run(pack(tmp_path / "e.zip", {"ada.ipynb": WORKED, "ADA.ipynb": HALF}))
+    assert "which is newer is unknown; look" in said
+    assert "to settle what says `look`" in said
 
 
 def test_a_damaged_member_costs_its_owner_alone(course, run, tmp_path):

@@ -125,7 +125,7 @@ def test_moodles_worksheet_comes_back_with_grades_and_nothing_else_changed(grade
     kept = [line for line in before.split(b"\r\n") if line in after.split(b"\r\n")]
     assert kept == [before.split(b"\r\n")[index] for index in (0, 3, 4)]
     assert "2 grades, 2 pages" in said
-    assert f"in the template, without a grade (1):\n  {CY}: handed in nothing" in said
+    assert f"in the template, without a grade (1):\n  {CY}: nothing of theirs" in said
     found = pages(course, "moodle")
     # Moodle reads fullname_PARTICIPANT_plugintype_plugin_ at the underscores.
     assert list(found) == [
@@ -175,7 +175,7 @@ def test_a_table_of_ones_own_gets_a_column(graded, back, tmp_path):
         "Nobody;Nils;nils@uni.example;B;\n"
     )
     assert "with a grade, but not in the template (1):\n  bob: has a grade, and no row" in said
-    assert "Nils Nobody: handed in nothing" in said
+    assert "Nils Nobody: nothing of theirs was collected" in said
     code, said = back(course, "csv")
     assert code == 0
     table_ = cells(written(course, "csv"))
@@ -213,28 +213,56 @@ def test_a_grade_that_moodle_locks_is_left_and_named(graded, back, tmp_path):
 
 def test_rows_are_found_by_number_address_and_name_but_never_by_half(graded, back, tmp_path):
     course = graded["moodle"]
-    swapped = [
+    rows = [
         WORKSHEET,
-        worksheet_row(8, ADA, ""),  # another assignment's worksheet: numbers and names disagree
-        worksheet_row(7, BOB, ""),
-        worksheet_row(31, ADA, ""),  # and a namesake
+        worksheet_row(30, ADA, "lovelace@uni.example"),  # a namesake
+        worksheet_row(8, BOB, ""),
     ]
-    other = [WORKSHEET, worksheet_row(8, ADA, "lovelace@uni.example"), *swapped[2:3]]
-    back(course, "moodle", table(tmp_path / "w.csv", other))
+    _, said = back(course, "moodle", table(tmp_path / "w.csv", rows))
     assert [row[4] for row in cells(written(course, "moodle"))[1:]] == ["", "2.00"]
-    _, said = back(course, "moodle", table(tmp_path / "w.csv", swapped))
-    grades = {row[0]: row[4] for row in cells(written(course, "moodle"))[1:]}
-    assert grades["Participant 7"] == "2.00"  # the one Bob there is
-    assert (grades["Participant 8"], grades["Participant 31"]) == ("", "")
     assert "ada: has a grade, and no row in the template" in said
+    rows[1] = worksheet_row(31, "Ada Byron", "ADA@uni.example")  # her address, and another name
+    back(course, "moodle", table(tmp_path / "w.csv", rows))
+    assert [row[4] for row in cells(written(course, "moodle"))[1:]] == ["5.00", "2.00"]
+
+
+def test_another_assignments_worksheet_is_refused(graded, back, tmp_path):
+    course = graded["moodle"]
+    reports = course.root / "reports" / f"moodle-{NAME}.csv"
+    reports.unlink(missing_ok=True)
+    rows = [
+        WORKSHEET,
+        worksheet_row(90, ADA, "ada@uni.example"),
+        worksheet_row(91, BOB, "bob@uni.example"),
+    ]
+    code, said = back(course, "moodle", table(tmp_path / "w.csv", rows))
+    assert code == 2
+    assert said.startswith(f"Assignment {NAME}\n")
+    assert "participant 90 there, and was 7 when warmup was collected" in said
+    assert not reports.exists()
+
+
+def test_a_table_of_ones_own_has_no_formulas(graded, back, tmp_path):
+    rows = [["name", "email", "points"], ["=cmd|' /C calc'!A0", "ada@uni.example", "-1"]]
+    rows += [["\t@SUM", "bob@uni.example", "x"]]
+    back(graded["moodle"], "csv", table(tmp_path / "t.csv", rows), "--column", "W1")
+    assert cells(written(graded["moodle"], "csv"))[1:] == [
+        ["'=cmd|' /C calc'!A0", "ada@uni.example", "-1", "5.00"],
+        ["'?@SUM", "bob@uni.example", "x", "2.00"],
+    ]
 
 
 @pytest.mark.parametrize(
     ("system", "rows", "options", "reason"),
     [
         ("moodle", None, (), "TO=moodle needs TEMPLATE="),
-        ("canvas", SHEET, (), "is not what Canvas exports: it looks like moodle"),
-        ("moodle", [["name", "email"], ["x", "y"]], (), "it looks like a table of your own"),
+        ("canvas", SHEET, (), "is not the gradebook.s export.*looks like an export of moodle"),
+        (
+            "moodle",
+            [["name", "email"], ["x", "y"]],
+            (),
+            "is not the assignment.s grading worksheet.*looks like another table",
+        ),
         ("canvas", EXPORT, ("--column", "Quiz"), "no column is called 'Quiz'.*Essay"),
         ("canvas", EXPORT, ("--column", "Current Score"), "it is read only"),
         ("canvas", EXPORT, ("--column", "ID"), "'ID' says who a learner is"),

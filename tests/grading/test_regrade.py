@@ -17,7 +17,9 @@ from test_commands import formgrader
 
 from grading import __main__ as main_module
 from grading import changes, course, plugins, storage, submission
+from grading.batch import Options, grade_all
 from grading.gradebook import Book
+from grading.runner.job import Limits
 
 LATE = """
 from nbgrader.plugins import LateSubmissionPlugin
@@ -252,6 +254,15 @@ def test_what_is_only_scored_again_costs_the_writer_few_statements(graded, capsy
     finally:
         event.remove(Engine, "before_cursor_execute", count)
     assert 0 < len(said) - 2 * one <= 20
+
+
+def test_limits_count_wherever_they_are_set(graded):
+    """As by `nbgrader autograde --RunCells.timeout=29`, which changes no file."""
+    opened = course.Course.open(graded.root)
+    limits = Limits(cell_seconds=29.0)
+    assert grade_all(opened, NAME, options=Options(limits=limits))
+    summary = graded.root / "reports" / f"grades-{NAME}.json"
+    assert json.loads(summary.read_text())["run"] == 2
 
 
 def test_force_runs_everything(graded, capsys):
