@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import SaveCells
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
 from traitlets.config import Config
 
 from tests.browser import jupyter
@@ -121,11 +121,11 @@ def _run(page, cell, done) -> None:
     """Run a cell until it is done: before its kernel is ready, JupyterLab drops it, or asks."""
     which_kernel = page.locator(".jp-Dialog .jp-mod-accept")
     for _ in range(12):
-        if which_kernel.count():
-            which_kernel.click()
-        cell.click(position={"x": 5, "y": 5})
-        page.keyboard.press("Control+Enter")
-        with contextlib.suppress(AssertionError):
+        with contextlib.suppress(AssertionError, TimeoutError):
+            if which_kernel.count():
+                which_kernel.click(timeout=8_000)
+            cell.click(position={"x": 5, "y": 5}, timeout=8_000)
+            page.keyboard.press("Control+Enter")
             expect(done).to_be_visible(timeout=8_000)
             return
     pytest.fail(cell.inner_text())
