@@ -96,11 +96,11 @@ class Folder:
                 sys.exit(f"{module} {' '.join(words)} failed:\n{log.read()[-3000:]}")
         return seconds
 
-    def grade(self, jobs: int) -> float:
+    def grade(self, jobs: int, *words: str) -> float:
         """Grade all; seconds."""
         if self.plain:
             return self._call("nbgrader", "autograde", self.slug)
-        return self._call("grading", self.slug, "--jobs", str(jobs))
+        return self._call("grading", self.slug, "--jobs", str(jobs), *words)
 
     def summary(self) -> dict:
         """The machine-readable summary of the batch."""
@@ -179,6 +179,18 @@ def submissions(slug: str, number: int) -> list[nbformat.NotebookNode]:
     return chosen
 
 
+def workers(root: Path, slug: str, notebooks: list, number: int) -> float | None:
+    """Seconds that a class takes with so many dask workers here; None where dask is missing."""
+    try:
+        from distributed import LocalCluster
+    except ImportError:
+        return None
+    words = {"n_workers": number, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**words) as cluster:
+        there = ["--engine", "dask", "--scheduler", cluster.scheduler_address]
+        return Folder(root, slug, notebooks).grade(number, *there)
+
+
 def scheduler(job: dict, number: int = 500) -> float | None:
     """Seconds that dask takes to carry a job to a worker and back; None where it is missing."""
     try:
@@ -242,6 +254,14 @@ def measure(options: argparse.Namespace) -> dict:
             took = folder.grade(jobs)
             row = {"submissions": size, "seconds": round(took, 2), "peak": folder.peak}
             record["growth"].append(row)
+        # The largest class in the other ways.
+        notebooks = submissions(slug, size)
+        ways = {
+            "1 at a time": Folder(Path(place) / "one", slug, notebooks).grade(1),
+            f"{jobs} at a time": took,
+            "2 dask workers": workers(Path(place) / "dask", slug, notebooks, 2),
+        }
+        record["ways"] = {way: round(each, 2) for way, each in ways.items() if each}
         # The last folder again: the verdicts are reused, and everything is written again.
         for path in (folder.root / "progress" / slug).glob("*.json"):
             path.unlink()
@@ -303,6 +323,9 @@ def lines(record: dict) -> list[str]:
             *peaks,
         )
         page.append(f"| {' | '.join(cells)} |")
+    if "ways" in record:
+        each = ", ".join(f"{way} {seconds:.0f} s" for way, seconds in record["ways"].items())
+        page += ["", f"{row['submissions']} of them on this machine: {each}."]
     page += [
         "",
         f"{CLASS:,} such submissions:",
@@ -335,7 +358,7 @@ def main() -> None:
     parser.add_argument("--submissions", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--growth", type=int, nargs="+", default=[10, 40, 400])
+    parser.add_argument("--growth", type=int, nargs="+", default=[10, 40, 400, 800])
     parser.add_argument("--assignment", default="05-rope")
     parser.add_argument("--out", type=Path, help="write the record there")
     parser.add_argument("--quote", action="store_true", help="bring docs/scale.md up to date only")
