@@ -124,9 +124,11 @@ class Choice:
         digest: the hash of its bytes.
         when: when it was handed in (UTC), if that is known.
         state: ``new``, ``same``, ``replaces``, ``older`` (than what is there), ``kept`` (what the
-            instructor put there since) or ``absent`` (no notebook, and something is there).
+            instructor put there since) or ``absent`` (not this assignment's notebook, and something
+            is there).
         withdrawn: whether an extension is taken back.
-        stand_in: whether it is no notebook, and taken so that its author gets a verdict.
+        stand_in: whether it is not this assignment's notebook, and taken so that its author gets a
+            verdict.
         late: by how much; None if it is in time or that is unknown.
     """
 
@@ -588,7 +590,7 @@ def _choose(
         key=lambda one: (wanted in _stem(one.file), one.when or datetime.min, one.order),
         reverse=True,
     )
-    no_notebook = []
+    useless, no_notebook = [], []
     for one in mine:
         where = f"{person.learner}: {_path(one)}"
         if not one.file.lower().endswith(".ipynb"):
@@ -601,6 +603,7 @@ def _choose(
         name, base = (wanted, wanted) if one.owner.kind == "plain" else _stem(one.file)
         if wanted not in (name, base) and others & {name, base}:
             result.misnamed.append(f"{where}: another assignment's; left out")
+            useless.append(one)
             continue
         try:
             data = source.read(one.member)
@@ -618,7 +621,7 @@ def _choose(
         if mine:
             result.unusable.append(f"{person.learner}: handed in nothing that can be taken")
         with contextlib.suppress(Reject):
-            for one in no_notebook[:1]:
+            for one in [*useless, *no_notebook][:1]:
                 data = _stand_in(source.read(one.member))
                 when = person.submitted or one.when
                 return Choice(person, one, _digest(data), when, stand_in=True)

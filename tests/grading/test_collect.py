@@ -19,6 +19,7 @@ from nbgrader.api import Gradebook
 from test_grading import new_course
 
 from grading import class_report, collect, forget, hand_back, roster
+from grading.batch import FOREIGN
 from grading.course import Course, Refusal
 
 WORKED = json.dumps(answers(**RIGHT)).encode()
@@ -526,14 +527,19 @@ def test_an_untouched_release_alone_is_taken(course, run, tmp_path):
     assert handed_in(course)["lovelace-ada"][0] == BLANK
 
 
-def test_another_assignments_file_is_not_taken(course, run, tmp_path):
+def test_another_assignments_file_is_taken_only_to_tell_its_author(course, run, tmp_path):
     other = course.root / "solutions" / "second"
     other.mkdir()
     (other / "second.ipynb").write_text(json.dumps(source()))
-    _, said = run(_zip_of(tmp_path, {"Second (2).ipynb": WORKED}), "--do")
+    foreign = re.sub(rb'"(double|shout)', rb'"other-\1', WORKED)
+    _, said = run(_zip_of(tmp_path, {"Second (2).ipynb": foreign}), "--do")
     assert "another assignment's; left out" in said
-    assert "lovelace-ada: handed in nothing that can be taken" in said
-    assert list(handed_in(course)) == ["o-neil-bob"]
+    course.grade()
+    assert course.table()["lovelace-ada"]["reason"] == FOREIGN
+    run(_zip_of(tmp_path, {"Second (2).ipynb": foreign, BOOK: WORKED}), "--do")
+    assert handed_in(course)["lovelace-ada"][0] == WORKED
+    run(_zip_of(tmp_path, {"Second (2).ipynb": foreign}), "--do")
+    assert handed_in(course)["lovelace-ada"][0] == WORKED
 
 
 def test_a_learner_with_endless_notebooks_costs_twenty(course, run, tmp_path, monkeypatch):

@@ -83,8 +83,8 @@ def download(folder):
         add(name, {right: BLANK, f"{ASSIGNMENT} (1).ipynb": SOLVED}, best)
     add("Misnamed Rae", {"final FINAL.ipynb": SOLVED}, best)
     add("Misnamed Sam", {"01-ATTENTION-2.IPYNB": SOLVED}, best)
-    add("Wrong Tom", {"02-multi-head.ipynb": SOLVED}, "")
-    add("Paper Uma", {"answers.pdf": b"%PDF-1.4"}, "")
+    add("Wrong Tom", {"02-multi-head.ipynb": BLANK}, "0.00")
+    add("Paper Uma", {"answers.pdf": b"%PDF-1.4"}, "0.00")
     add("Broken Vic", {right: BLANK[:3000]}, "0.00")
     add("Hostile Wes", {right: hostile()}, best)
     add("Hostile Xi", {"\x1b[2J\u202egnp.ipynb": SOLVED}, best)
@@ -128,7 +128,7 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
 
     # 1. What it would do.
     assert "Moodle, 30 files" in said["0"]
-    assert "would be taken (24)" in said["0"]
+    assert "would be taken (26)" in said["0"]
     assert said["0"].count("untouched; ") == 3
     assert "final FINAL.ipynb: taken as 01-attention.ipynb" in said["0"]
     assert "tom: Wrong Tom_" in said["0"]
@@ -139,7 +139,7 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
     # 3. With the due date known, and done.
     for learner in late:
         assert f"  {learner}: by 21 h 30 min" in said["2"]
-    assert "\ntaken (24)" in said["2"]
+    assert "\ntaken (26)" in said["2"]
     assert "\x1b[2J" not in done.stdout
     assert "\u202e" not in done.stdout
 
@@ -163,7 +163,7 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
     for name, page in pages.items():
         assert re.fullmatch(rf"[^_/]+_\d+_assignsubmission_file_/{ASSIGNMENT}\.html", name)
         assert SCRIPT not in page
-    assert "Absent Zed: handed in nothing" in said["4"]
+    assert "Absent Zed: nothing of theirs was collected" in said["4"]
     # 6. What to discuss in class.
     page = (course / "reports" / f"class-{ASSIGNMENT}.html").read_text(encoding="utf-8")
     assert MISTAKE.about in html.unescape(page)
