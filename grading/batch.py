@@ -445,7 +445,7 @@ class Batch:
 
     def _save(self, record: Record, seconds: float, *, cached: bool) -> Record:
         """Save a record and show it; what cannot be saved is to be tried again."""
-        word = f"{record.status}  {seconds:.1f} s{', not run again' if cached else ''}"
+        word = f"{record.status}{', not run again' if cached else f'  {seconds:.1f} s'}"
         try:
             storage.save(self.records, replace(record, seconds=round(seconds, 2)))
         except OSError as error:

@@ -452,14 +452,8 @@ def plan(
         owners = dict.fromkeys(one.owner for one in found if one.owner)
         same_assignment(assignment, [(o.name, o.id) for o in owners], enrolled, source.shown)
     if table is not None:
-        rows = roster.people(table, zone)
-        result.people = roster.named(rows, enrolled)
+        result.people = roster.named(roster.people(table, zone), enrolled)
         result.extensions = "extension" in table.columns or table.kind == "moodle"
-        result.notes += [
-            f"{one.login!r} in the column `learner` cannot be a folder: {named.learner} is taken"
-            for one, named in zip(rows, result.people, strict=True)
-            if one.login and not roster.valid(one.login)
-        ]
         files = _by_roster(found, result)
     else:
         files = _by_archive(found, result, enrolled)
@@ -485,7 +479,7 @@ def plan(
     result.choices.sort(key=lambda choice: choice.person.learner)
     there = {person.learner for person, mine in files if mine}
     result.nothing = sorted(p.learner for p in result.people if p.learner not in there)
-    _remark(result, due, zone)
+    _remark(result, due, zone, table)
     return result
 
 
@@ -717,7 +711,9 @@ def _judge(
         choice.state = "older"
 
 
-def _remark(result: Plan, due: datetime | None, zone: tzinfo | None) -> None:
+def _remark(
+    result: Plan, due: datetime | None, zone: tzinfo | None, table: roster.Table | None
+) -> None:
     """Say what is not known, and what that means for who is late."""
     times = [choice.when for choice in result.choices]
     say = result.notes.append
@@ -730,9 +726,13 @@ def _remark(result: Plan, due: datetime | None, zone: tzinfo | None) -> None:
             else "Canvas calls some late; here nobody is, because the assignment has no due date"
         )
     elif result.layout == "moodle" and None in times:
+        given = printable(table.path.name) if table else ""
+        reason = f"{given} is not the grading worksheet, which says it" if given else ""
+        if table and table.kind == "moodle":
+            reason = f"{given} does not say so in English"
         say(
-            "it is not known when some handed in: give the grading worksheet as ROSTER, "
-            "exported with Moodle in English"
+            f"it is not known when some handed in, so they are not late{reason and f' ({reason})'}"
+            ": give the grading worksheet as ROSTER, downloaded with Moodle in English"
         )
     elif result.layout == "plain" and None in times:
         say("the files' times are those of the download, so nobody is late")
@@ -775,10 +775,7 @@ def open_gradebook(course: Course) -> Iterator[Gradebook]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)
-        path = storage.gradebook_file(course)
-        with contextlib.suppress(OSError):  # nbgrader's own commands let everybody read it
-            if path is not None and not path.is_symlink():
-                path.chmod(0o600)
+        storage.private(course)
         try:
             with Gradebook(course.db_url, course.course_id) as gradebook:
                 yield gradebook

@@ -358,6 +358,7 @@ def _open(course: Course) -> Iterator[Gradebook | None]:
     if path is not None and not path.is_file():
         yield None
         return
+    storage.private(course)
     with Gradebook(course.db_url, course.course_id) as gradebook:
         yield gradebook
 

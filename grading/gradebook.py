@@ -87,6 +87,7 @@ class Book:
     @classmethod
     @contextlib.contextmanager
     def open(cls, course: Course, assignment: str) -> Iterator["Book"]:
+        storage.private(course)
         with Gradebook(course.db_url, course.course_id) as gradebook:
             yield cls(course, assignment, gradebook)
 

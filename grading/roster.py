@@ -52,6 +52,7 @@ COLUMNS = {
     "role": ("role",),
     "submitted": ("last modified (submission)",),
 }
+SEPARATOR = re.compile(r"sep=([,;\t])\r?\n", re.IGNORECASE)  # Excel's own first line
 NO_LEARNER = re.compile(r"\s*(muted|manual posting.*)?\s*", re.IGNORECASE)
 EXTENDED = re.compile(r"Extension granted until: (.+?)(?: - |$)")
 # Moodle writes dates for people, in the language of whoever exports: these are its English ones.
@@ -67,7 +68,8 @@ class Table:
         kind: ``moodle``, ``canvas``, ``gradescope`` or ``own``.
         header: the columns' names, as they are written.
         rows: the cells of each further record, as many as the header has.
-        records: the text of each record, the header first, with its line end.
+        records: the text of each record, with its line end; the first one is the header, after the
+            line in which Excel names the delimiter, if there is one.
         encoding: of the file; ``utf-8-sig`` has a byte order mark.
         delimiter: between cells.
     """
@@ -105,7 +107,12 @@ class Table:
         end = re.search(r"\r?\n?$", self.records[0])[0] or "\n"
         text = io.StringIO()
         writer = csv.writer(text, delimiter=self.delimiter, lineterminator=end)
-        text.write(self.records[0]) if more is None else writer.writerow([*self.header, more])
+        if more is None:
+            text.write(self.records[0])
+        else:
+            named = SEPARATOR.match(self.records[0])
+            text.write(named[0] if named else "")
+            writer.writerow([*self.header, more])
         width = len(self.header) + (more is not None)
         for index, row in enumerate(self.rows):
             if more is None and not changes.get(index):
@@ -200,12 +207,17 @@ def read(path: Path) -> Table:
             f"{shown} is not UTF-8 text (byte {error.start}): export it again, or save it as "
             "CSV with the encoding UTF-8"
         ) from None
+    named = SEPARATOR.match(text)
+    first = named[0] if named else ""
+    text = text.removeprefix(first)
     delimiter = max(",;\t", key=lambda sign: text.partition("\n")[0].count(sign))
+    delimiter = named[1] if named else delimiter
     header, rows, records = [], [], []
     try:
         for row, record in _records(text, delimiter):
             if not header:
                 header, width = row, len(row)
+                record = first + record
             elif len(row) > width:
                 raise Refusal(
                     f"{shown}: record {len(rows) + 2} has {len(row)} cells and the header "
@@ -263,8 +275,8 @@ def people(table: Table, zone: tzinfo | None = None) -> list[Person]:
     found = []
     for index, row in enumerate(table.rows):
 
-        def cell(what: str, row: list[str] = row) -> str:
-            return printable(" ".join(table.cell(row, what).split()))[:100]
+        def cell(what: str, row: list[str] = row, most: int = 100) -> str:
+            return printable(" ".join(table.cell(row, what).split()))[:most]
 
         if table.kind == "canvas" and (
             "Points Possible" in row[0] or all(map(NO_LEARNER.fullmatch, row))
@@ -275,15 +287,20 @@ def people(table: Table, zone: tzinfo | None = None) -> list[Person]:
         first, last = cell("first"), cell("last")
         if not first and not last:
             first, last = split(cell("full"))
-        if not (first or last or cell("email") or cell("learner")):
+        login = cell("learner", most=300)
+        if not (first or last or cell("email") or login):
             continue
+        if table.kind == "canvas" and (first, last) == ("Test", "Student") and not cell("sis"):
+            continue  # Canvas's own, for an instructor who looks at the course as a student
+        if table.kind != "own" and not valid(login):
+            login = ""
         status = EXTENDED.search(table.cell(row, "status")) if table.kind == "moodle" else None
         found.append(
             Person(
                 first=first,
                 last=last,
                 email=cell("email"),
-                login=cell("learner"),
+                login=login,
                 lms_id=cell("id"),
                 section=cell("section"),
                 participant=(re.findall(r"\d+$", cell("identifier")) or [""])[0],
@@ -446,12 +463,19 @@ def named(found: Iterable[Person], known: Iterable[Person]) -> list[Person]:
         known: those of the gradebook, with their names.
 
     Raises:
-        Refusal: if two learners would get the same name.
+        Refusal: if two learners would get the same name, or a login can be no folder's name.
     """
     found, known = list(found), list(known)
+    for person in found:
+        if person.login and not valid(person.login):
+            raise Refusal(
+                f"the roster's record {person.row + 2}: no folder can have the name "
+                f"{person.login[:SHOWN]!r}, which is in the column `learner`. Letters and digits "
+                "can be in it, and . @ - _ after the first; at most 100. Or leave the cell empty"
+            )
     names = {index: other.learner for index, other in joined(found, known).items()}
     for index, person in enumerate(found):
-        if index not in names and valid(person.login):
+        if index not in names and person.login:
             names[index] = person.login
     used = {_folded(name) for name in [*names.values(), *(other.learner for other in known)]}
     for choice in range(len(_choices(Person()))):

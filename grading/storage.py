@@ -260,6 +260,14 @@ def _place(name: str | bytes | Path, course: Course) -> str:
     return printable(shown)
 
 
+def private(course: Course) -> None:
+    """Let nobody else read the gradebook; nbgrader's own commands make it readable to everybody."""
+    path = gradebook_file(course)
+    with contextlib.suppress(OSError):  # another owner's
+        if path is not None and not path.is_symlink():
+            path.chmod(0o600)
+
+
 def gradebook_file(course: Course) -> Path | None:
     """The gradebook's file; None if it is kept by a server of databases."""
     url = make_url(course.db_url)

@@ -4,19 +4,23 @@ Ctrl-C sends SIGINT to the commands in the terminal, ``kill`` and a time limit s
 closed terminal sends SIGHUP. All three become a KeyboardInterrupt in the command, which has a few
 seconds to release what it holds. Whatever it started that is still there is then ended too:
 kernels, for example, are in sessions of their own, where no Ctrl-C reaches them. The exit status
-is 128 plus the signal's number, as shells have it: 130 for Ctrl-C.
+is 128 plus the signal's number, as shells have it: 130 for Ctrl-C. A reader of the output who
+goes away, as in ``make return | head -1``, ends it without a traceback, too.
 
 Only the standard library is needed: this is used before anything is installed.
 """
 
+import contextlib
 import functools
 import os
 import runpy
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -68,7 +72,8 @@ def run(module: str, arguments: list[str]) -> int:
     remind_main_thread(received)
     sys.argv = [module, *arguments]
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        with reader_may_leave():
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
         return 0
     except SystemExit:
         timer.cancel()
@@ -80,6 +85,28 @@ def run(module: str, arguments: list[str]) -> int:
         if not received:
             raise
         give_up()
+
+
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Make the end of the output's reader an exit: what the command chose, or 128 plus SIGPIPE."""
+    over = SystemExit(128 + signal.SIGPIPE)
+    try:
+        try:
+            yield
+            over = SystemExit(0)
+        except SystemExit as chosen:
+            over = chosen
+            raise
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        poll = select.poll()
+        poll.register(1)
+        if not any(event & select.POLLERR for _, event in poll.poll(0)):
+            raise  # another pipe's
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is flushed at the exit
+        raise over from None
 
 
 def one_start_at_a_time() -> threading.RLock:

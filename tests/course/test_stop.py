@@ -292,6 +292,37 @@ def test_what_is_too_new_is_seen(line):
     assert too_new(line)
 
 
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [("pass", 0), ("sys.exit(2)", 2), ("time.sleep(0.2); print('more', flush=True)", 141)],
+)
+def test_a_reader_who_has_seen_enough_gets_no_traceback(tmp_path, end, status):
+    """As in ``make return | head -1``; work that was done keeps its status."""
+    code = f"import sys, time\nprint('one', flush=True)\nsys.stdin.read()\nprint('two')\n{end}\n"
+    (tmp_path / "talks.py").write_text(code)
+    process = subprocess.Popen(
+        [sys.executable, str(RUN), "talks"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONUNBUFFERED": ""},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"one\n"
+    process.stdout.close()
+    assert process.communicate(timeout=30)[1] == b""
+    assert process.returncode == status
+
+
+def test_a_pipe_that_breaks_elsewhere_is_an_error(tmp_path):
+    (tmp_path / "talks.py").write_text("raise BrokenPipeError('of another program')")
+    words = [sys.executable, str(RUN), "talks"]
+    done = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "BrokenPipeError: of another program" in done.stderr
+
+
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 4, 10), (3, 9, 6), (3, 10, 1)])
 def test_an_old_python_is_told_so_before_anything_newer_is_read(version, monkeypatch, capsys):
     release = ".".join(map(str, version))

@@ -31,9 +31,12 @@ def unpack(path: Path, target: Path) -> Path:
     return target
 
 
-def table(path: Path, rows: list[list[str]], *, bom=False, end="\n", delimiter=",") -> Path:
-    """A CSV file."""
+def table(
+    path: Path, rows: list[list[str]], *, bom=False, end="\n", delimiter=",", sep=False
+) -> Path:
+    """A CSV file; ``sep``: with the line for Excel that names the delimiter."""
     text = io.StringIO()
+    text.write(f"sep={delimiter}{end}" * sep)
     csv.writer(text, delimiter=delimiter, lineterminator=end).writerows(rows)
     path.write_bytes(b"\xef\xbb\xbf" * bom + text.getvalue().encode())
     return path

@@ -18,7 +18,7 @@ from downloads import DAY, GRADEBOOK, POINTS, WORKSHEET, pack, table, unpack, wo
 from nbgrader.api import Gradebook
 from test_grading import new_course
 
-from grading import collect, roster
+from grading import class_report, collect, forget, hand_back, roster
 from grading.batch import FOREIGN
 from grading.course import Course, Refusal
 
@@ -241,16 +241,22 @@ def test_the_systems_exports_are_rosters_as_they_are(tmp_path):
         ["", "", "", "", "", "Manual Posting", ""],
         [POINTS, "", "", "", "", "5.00", "(read only)"],
         ["Lovelace, Ada", "101", "S1", "alovelace", "A", "", "0"],
+        ["Student, Test", "199", "", "d41d8cd98f00b204e9800998ecf8427e", "A", "", "0"],
     ]
     gradescope = [
         ["First Name", "Last Name", "SID", "Email", "Role", "Section"],
         ["Ada", "Lovelace", "S1", "ada@uni.example", "Student", "A"],
         ["Tea", "Cher", "", "t@uni.example", "Instructor", "A"],
     ]
-    extended = "Submitted for grading - Extension granted until: Sunday, 8 March 2026, 12:00 PM"
+    extended = (
+        "Submitted for grading - Extension granted until: Sunday, 8 March 2026, 12:00\u202fPM"
+    )
     sheet = [
         WORKSHEET,
-        worksheet_row(7, ADA, "ada@uni.example", "Sunday, March 1, 2026, 1:05 PM", status=extended),
+        # as some versions write it: a narrow no-break space before PM
+        worksheet_row(
+            7, ADA, "ada@uni.example", "Sunday, March 1, 2026, 1:05\u202fPM", status=extended
+        ),
     ]
     found = {}
     for kind, rows in (("canvas", canvas), ("gradescope", gradescope), ("moodle", sheet)):
@@ -274,6 +280,13 @@ def test_the_systems_exports_are_rosters_as_they_are(tmp_path):
         (b"name,email\n\xff,y\n", r"is not UTF-8 text \(byte 11\)"),
         (b"name,extension\nAda,soon\n", r"record 2: the extension 'soon' is no date"),
         (b"learner,name\nada,Ada\nADA,Bea\n", "two learners would be 'ADA'"),
+        (
+            b"learner,name\nada,A\n-rf,B\n",
+            "record 3: no folder can have the name '-rf', .*`learner`",
+        ),
+        (b"learner,name\nada/../b,A\n", "record 2: no folder can have the name 'ada/../b'"),
+        (b"learner,name\n=x,A\n", "record 2: no folder can have the name '=x'"),
+        (b"learner,name\n%b,A\n" % (b"x" * 250), "record 2: no folder can have the name 'xxx"),
         (b"name\n!!!\n!!!\n", "two learners would be 'learner-"),
         (b"", "does not say who"),
     ],
@@ -634,6 +647,21 @@ def test_a_failure_in_the_middle_loses_nothing(course, run, tmp_path, monkeypatc
     assert left == []
 
 
+def test_the_gradebook_is_its_owners_alone_after_any_command(course, run, tmp_path):
+    path = course.root / "gradebook.db"
+    commands = {
+        "collect": lambda: run(_zip_of(tmp_path, {BOOK: HALF}), "--do"),
+        "grade": course.grade,
+        "return": lambda: hand_back.main(["csv", NAME, "--course", str(course.root)]),
+        "report": lambda: class_report.main([NAME, "--course", str(course.root)]),
+        "forget": lambda: forget.main(["nobody", "--dry-run", "--course", str(course.root)]),
+    }
+    for name, command in commands.items():
+        path.chmod(0o644)  # as nbgrader's own commands leave it
+        command()
+        assert (name, oct(path.stat().st_mode & 0o777)) == (name, oct(0o600))
+
+
 def test_while_grading_nothing_is_collected(course, run, tmp_path):
     import fcntl
 
@@ -667,6 +695,12 @@ def test_moodles_worksheet_says_when_and_the_zip_of_moodle_does_not(course, run,
     _, said = run(download)
     assert "\nlate" not in said
     assert "give the grading worksheet as ROSTER" in said
+    other = table(tmp_path / "p.csv", [["name"], [ADA], [BOB]])
+    _, said = run(download, "--roster", other)
+    assert "p.csv is not the grading worksheet" in said
+    german = [worksheet_row(7, ADA, "a@u.example", "Sonntag, 1. M\u00e4rz 2026, 13:58")]
+    _, said = run(download, "--roster", worksheet(tmp_path / "g.csv", *german))
+    assert "g.csv does not say so in English" in said
     sheet = worksheet(
         tmp_path / "w.csv",
         worksheet_row(7, ADA, "ada@uni.example", "Sunday, 1 March 2026, 1:58 PM"),
@@ -703,7 +737,7 @@ def test_canvas_says_late_and_not_by_how_much(course, run, tmp_path):
     assert "here nobody is, because the assignment has no due date" in said
     due(course, "2026-03-01 12:00:00 UTC")
     _, said = run(download, "--do")
-    assert "late (1):\n  oneilbob" in said
+    assert "late (1):\n  oneilbob: by how much is unknown\n" in said
     assert handed_in(course)["oneilbob"][1] == "2026-03-01 12:00:01 UTC\n"
     assert handed_in(course)["lovelaceada"][1] == ""
     course.grade()
@@ -954,7 +988,8 @@ def test_names_written_as_utf8_without_saying_so_are_read(course, run, tmp_path)
 
 def test_a_table_is_written_as_it_was_read(tmp_path):
     rows = [["name", "email", "x"], ["Lovelace, Ada", 'a "b"', "1"], ["", "", ""], ["B", "c", ""]]
-    for options in ({}, {"bom": True, "end": "\r\n"}, {"delimiter": ";"}):
+    excel = {"bom": True, "end": "\r\n", "delimiter": ";"}
+    for options in ({}, excel, {"delimiter": ";"}, {**excel, "sep": True}):
         path = table(tmp_path / "t.csv", rows, **options)
         read = roster.read(path)
         assert read.render({}) == path.read_bytes()
@@ -963,6 +998,9 @@ def test_a_table_is_written_as_it_was_read(tmp_path):
         end = options.get("end", "\n").encode()
         assert changed.split(end)[:3] == path.read_bytes().split(end)[:3]
         assert changed.endswith(b"50" + end) or changed.endswith(b'50"' + end)
-        text = changed.decode("utf-8-sig")
+        first = "sep=;\r\n" if "sep" in options else ""
+        wider = read.render({}, "new").decode("utf-8-sig")
+        assert wider.startswith(f"{first}name{read.delimiter}email{read.delimiter}x")
+        text = changed.decode("utf-8-sig").removeprefix(first)
         new = list(csv.reader(io.StringIO(text), delimiter=options.get("delimiter", ",")))
         assert new == [*rows[:3], ["B", "c", "7,50"]]

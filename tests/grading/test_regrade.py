@@ -215,7 +215,7 @@ def test_new_text_around_the_same_code_is_a_new_page_and_no_run(graded, capsys):
     graded.hand_in("ada", notebook)
     run, unchanged, out = _again(graded, capsys)
     assert (run, unchanged) == (0, 1)
-    assert re.search(r"ada  graded  [\d.]+ s, not run again", out)
+    assert "ada  graded, not run again\n" in out
     assert "My thoughts on doubling" in graded.page("ada")
     assert "Scores that changed" not in out
 

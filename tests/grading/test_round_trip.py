@@ -7,11 +7,14 @@ import os
 import re
 import subprocess
 import zipfile
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import nbformat
 from course_folder import ROOT
 from downloads import WORKSHEET, pack, table, worksheet_row
-from test_instructors_page import clone
+from nbgrader.utils import parse_utc
+from test_instructors_page import PAGE, clone
 
 from tools import answers
 
@@ -103,6 +106,14 @@ def test_at_most_five_commands_and_one_for_the_report():
     assert len(REPORT.strip().splitlines()) == 1
     commands += REPORT.strip().splitlines()
     assert not any(command.startswith("#") or command.endswith("\\") for command in commands)
+
+
+def test_due_dates_in_the_text_mean_the_zone_that_they_name():
+    times = re.findall(r"(2026-03-01 12:00:00) (\S+?)[`\"]", README + PAGE)
+    assert {zone for _, zone in times} == {"UTC", "Europe/Berlin"}
+    for when, zone in times:
+        there = datetime.fromisoformat(when).replace(tzinfo=ZoneInfo(zone))
+        assert parse_utc(f"{when} {zone}") == there.astimezone(UTC).replace(tzinfo=None)
 
 
 def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
