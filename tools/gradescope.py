@@ -98,8 +98,9 @@ def files(course: Course, assignment: str) -> dict[str, bytes]:
     }
     for name in SCRIPTS:
         texts[name] = (ROOT / "deploy" / "gradescope" / name).read_text(encoding="utf-8")
-    for path in sorted((ROOT / "grading").rglob("*.py")):
-        texts[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "grading").rglob("*")):
+        if path.suffix in (".py", ".css", ".j2"):
+            texts[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
     return {name: text.encode() for name, text in texts.items()}
 
 
