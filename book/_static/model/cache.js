@@ -156,7 +156,7 @@ languageModelPanels.cache = (() => {
           log: 10,
           label: this.quantity.value === "ms" ? "ms per character" : "operations",
         },
-        words: "What a character costs, with and without the cache, against the length of the text. Below, the numbers.",
+        words: "What a character costs, with and without the cache, against the length of the text.",
         narrow: isNarrow(this.chart),
         lines,
       });

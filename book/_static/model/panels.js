@@ -297,8 +297,9 @@ const languageModelPanels = (() => {
           ? "The table ends there."
           : `Positions from ${TRAIN_LENGTH} on did not occur in training.`;
       this.caption.textContent =
-        `The vector that is added to the input at each position, from 0 at the left to ${positions - 1} at the right; ` +
-        `its ${width} components from top to bottom, blue above 0 and orange below, the deepest ${short(limit)}. ${end}`;
+        `The vector that is added to the input at each position, from 0 at the left to ${positions - 1} at the ` +
+        `right; its ${width} components from top to bottom, blue above 0 and orange below, the deepest ` +
+        `${short(limit)}. ${end}`;
       const canvas = html("canvas", { class: "model-added", role: "img", "aria-label": this.caption.textContent });
       paint(canvas, steps, width, positions);
       return [canvas];
