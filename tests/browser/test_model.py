@@ -521,7 +521,7 @@ def test_typing_never_holds_the_page(name, opened_at):
         f"{name}: {each:.1f} ms of the page's thread for a key; frames: median {middle:.1f}", end=""
     )
     print(f" ms, longest {frames[-1]:.0f} ms, {late} of {len(frames)} over 50 ms")
-    assert each < 30
+    assert each < 50
     assert middle < 50
     assert late <= len(frames) / 20
 
@@ -855,7 +855,7 @@ def test_the_first_character_that_is_written_is_a_probable_one(opened_at):
 def test_another_scheme_ends_a_measurement_and_forgets_it(opened_at):
     page = opened_at("10-kv-cache")
     measure = page.get_by_role("button", name="Measure both")
-    save = page.get_by_role("button", name="Download")
+    save = page.get_by_role("button", name="Download the record")
     scheme, verdict = page.get_by_label("Position scheme"), page.locator(".model-verdict")
     measure.focus()
     page.keyboard.press("Enter")
