@@ -37,7 +37,11 @@ const languageModelLoading = (() => {
   class Helper {
     constructor() {
       const text = `"use strict";(${languageModelWorker})((${languageModels})(), self)`;
-      this.worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+      try {
+        this.worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
+      } catch {
+        throw new Error("This browser does not let a page start a worker, so the model cannot run.");
+      }
       this.asked = 0;
       this.waiting = new Map(); // number of a question → what to do with its answer
       this.loading = new Map(); // scheme → promise of its sizes

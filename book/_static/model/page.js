@@ -298,7 +298,7 @@
         this.fail(error);
       }
       if (this.writing === writing) this.stop();
-      await this.refresh();
+      if (this.answer) await this.refresh();
     }
 
     async writeSome(signal) {
