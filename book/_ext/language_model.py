@@ -22,7 +22,10 @@ RECORD = "extrapolation"
 # The text that they were trained on decides it, and that text varies with the version of Python.
 ASCII = "".join(chr(n) for n in range(32, 127) if chr(n) not in "$`")
 SYMBOLS = "\n" + ASCII + "°ß–—\u2018\u2019“”…"
-SCRIPTS = ("model.js", "worker.js", "charts.js", "page.js")  # in the order that they need
+SCRIPTS = (  # in the order that they need
+    *("model.js", "worker.js", "charts.js", "loading.js"),
+    *("controls.js", "panels.js", "cache.js", "page.js"),
+)
 
 
 def weights_script(scheme: str) -> str:

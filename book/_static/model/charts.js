@@ -37,52 +37,69 @@ const languageModelCharts = (() => {
     return ticks;
   }
 
-  const short = (value) => String(+value.toPrecision(3)).replace(/^-/, "−");
+  /** A number in few characters: three digits, thousands as k, millions as M. */
+  function short(value) {
+    const size = Math.abs(value);
+    if (size >= 1e6) return `${short(value / 1e6)}M`;
+    if (size >= 1e4) return `${short(value / 1e3)}k`;
+    return String(+value.toPrecision(3)).replace(/^-/, "−");
+  }
+
+  /** Whether an element has the width of a phone. A picture in it gets fewer units, so that letters stay legible. */
+  const isNarrow = (element) => element.clientWidth > 0 && element.clientWidth < 420;
 
   /**
-   * A line chart as an SVG element, 480 units wide.
-   * x, y: {from, to, label, log: base or undefined}. lines: [{points: [[x, y], ...], style: "s0", dots: true?}].
+   * A line chart as an SVG element, 480 units wide or, when narrow, 340.
+   * x, y: {from, to, label, log: base or undefined}.
+   * lines: [{points: [[x, y], ...], style: "s0", dots: true?, width}]; what lies above the chart becomes a triangle.
    * marks: [{x, words, low: at the foot?}], vertical lines. words: the text alternative.
    */
-  function lineChart({ x, y, lines, marks = [], words }) {
-    const [left, top, width, height] = [58, 12, 408, 196];
+  function lineChart({ x, y, lines, marks = [], words, narrow = false }) {
+    const [left, top, width, height] = [58, 12, narrow ? 268 : 408, 196];
     const along = (axis, value) => {
       const f = axis.log ? Math.log : (v) => v;
       return (f(value) - f(axis.from)) / (f(axis.to) - f(axis.from));
     };
     const at = ([a, b]) => [left + width * along(x, a), top + height * (1 - along(y, b))].map((v) => v.toFixed(1));
-    const chart = svg("svg", { viewBox: "0 0 480 252", role: "img", "aria-label": words });
+    const label = (attributes, text) => svg("text", { "text-anchor": "middle", ...attributes }, text);
+    const chart = svg("svg", { viewBox: `0 0 ${left + width + 14} 252`, role: "img", "aria-label": words });
     const grid = [];
     for (const tick of ticksOf(x.from, x.to, x.log)) {
       const [across] = at([tick, y.from]);
       grid.push(`M${across} ${top}v${height}`);
-      chart.append(svg("text", { x: across, y: top + height + 18, "text-anchor": "middle" }, short(tick)));
+      chart.append(label({ x: across, y: top + height + 18 }, short(tick)));
     }
     for (const tick of ticksOf(y.from, y.to, y.log)) {
       const [, down] = at([x.from, tick]);
       grid.push(`M${left} ${down}h${width}`);
-      chart.append(svg("text", { x: left - 6, y: +down + 5, "text-anchor": "end" }, short(tick)));
+      chart.append(label({ x: left - 6, y: +down + 5, "text-anchor": "end" }, short(tick)));
     }
     chart.append(
       svg("path", { class: "grid", d: grid.join("") }),
       svg("path", { class: "axis", d: `M${left} ${top}h${width}v${height}h${-width}z` }),
-      svg("text", { x: left + width / 2, y: 247, "text-anchor": "middle" }, x.label),
-      svg("text", { transform: `translate(15 ${top + height / 2})rotate(-90)`, "text-anchor": "middle" }, y.label),
+      label({ x: left + width / 2, y: 247 }, x.label),
+      label({ transform: `translate(14 ${top + height / 2})rotate(-90)` }, y.label),
     );
-    for (const { points, style, dots, width: thick = 2.5 } of lines) {
-      const inside = points.filter(([a, b]) => a >= x.from && a <= x.to && Number.isFinite(b));
-      const places = inside.map(([a, b]) => at([a, Math.min(Math.max(b, y.from), y.to)]));
-      if (dots) {
-        chart.append(svg("g", { class: style }, ...places.map(([cx, cy]) => svg("circle", { class: "fill", cx, cy, r: dots }))));
+    for (const line of lines) {
+      const inside = line.points.filter(([a, b]) => a >= x.from && a <= x.to && Number.isFinite(b));
+      const above = inside.filter(([, b]) => b > y.to).map(([a]) => at([a, y.to]));
+      const places = inside.map(([a, b]) => at([a, Math.min(Math.max(b, y.from), y.to)]).join(" "));
+      if (line.dots) {
+        const within = inside.filter(([, b]) => b <= y.to).map((point) => `M${at(point).join(" ")}h0`);
+        chart.append(svg("path", { class: `dots ${line.style}`, d: within.join("") }));
       } else if (places.length) {
-        chart.append(svg("path", { class: `line ${style}`, "stroke-width": thick, d: `M${places.join("L").replaceAll(",", " ")}` }));
+        const thick = line.width ?? 2.5;
+        chart.append(svg("path", { class: `line ${line.style}`, "stroke-width": thick, d: `M${places.join("L")}` }));
       }
+      const triangles = above.map(([across, down]) => `M${across} ${down}l-4 8h8z`).join("");
+      if (triangles) chart.append(svg("path", { class: `above ${line.style}`, d: triangles }));
     }
     for (const mark of marks) {
       const [across] = at([mark.x, y.from]);
+      const down = mark.low ? top + height - 8 : top + 19;
       chart.append(
         svg("path", { class: "mark", d: `M${across} ${top}v${height}` }),
-        svg("text", { class: "halo", x: +across + 5, y: mark.low ? top + height - 8 : top + 15 }, mark.words),
+        svg("text", { class: "halo", x: +across + 5, y: down }, mark.words),
       );
     }
     return chart;
@@ -90,8 +107,8 @@ const languageModelCharts = (() => {
 
   /** Lines with their names, in words. */
   function legend(entries) {
-    const sample = (style) =>
-      svg("svg", { viewBox: "0 0 34 8", "aria-hidden": "true" }, svg("path", { class: `line ${style}`, d: "M1 4h32", "stroke-width": 2.5 }));
+    const line = (style) => svg("path", { class: `line ${style}`, d: "M1 4h32", "stroke-width": 2.5 });
+    const sample = (style) => svg("svg", { viewBox: "0 0 34 8", "aria-hidden": "true" }, line(style));
     return html("ul", { class: "legend" }, ...entries.map(([style, words]) => html("li", {}, sample(style), words)));
   }
 
@@ -120,12 +137,14 @@ const languageModelCharts = (() => {
         const [up, across] = [turned[distance * headDim + 2 * pair], turned[distance * headDim + 2 * pair + 1]];
         const y = cell * (pair + 0.5) + 2;
         const box = { x: x - cell / 2 + 1, y: y - cell / 2 + 1, width: cell - 2, height: cell - 2, rx: 5 };
+        const opacity = (0.6 * Math.abs(up)).toFixed(2);
+        const tip = `${(-hand * across).toFixed(1)} ${(-hand * up).toFixed(1)}`;
         picture.append(
-          svg("rect", { ...box, class: `cell s${up < 0 ? 1 : 0}`, "fill-opacity": (0.6 * Math.abs(up)).toFixed(2) }),
-          svg("path", { class: "line s", "stroke-width": 2, d: `M${x} ${y}l${(-hand * across).toFixed(1)} ${(-hand * up).toFixed(1)}` }),
+          svg("rect", { ...box, class: `cell s${up < 0 ? 1 : 0}`, "fill-opacity": opacity }),
+          svg("path", { class: "line s", "stroke-width": 2, d: `M${x} ${y}l${tip}` }),
         );
       }
-      picture.append(svg("text", { x, y: pairs * cell + 20, "text-anchor": "middle" }, token));
+      picture.append(svg("text", { class: "token", x, y: pairs * cell + 20, "text-anchor": "middle" }, token));
     });
     picture.append(
       svg("text", { x: left - 8, y: cell * 0.5 + 7, "text-anchor": "end" }, "fast"),
@@ -134,16 +153,23 @@ const languageModelCharts = (() => {
     return picture;
   }
 
-  /** Draw rows of numbers on a canvas: blue above 0, orange below, the deeper the farther from it. */
-  function paint(canvas, values, rows, columns, { limit, root = false }) {
-    Object.assign(canvas, { width: columns, height: rows });
+  // The colours of a picture of numbers, one for each step of -255 to 255: orange below 0, blue above, the deeper
+  // the farther from it. A pixel is one 32-bit number: opacity, blue, green, red.
+  const ORANGE = 0x005ed5;
+  const BLUE = 0xb27200;
+  const COLOURS = Uint32Array.from({ length: 511 }, (_, i) => {
+    const step = i - 255;
+    return ((Math.abs(step) << 24) | (step < 0 ? ORANGE : BLUE)) >>> 0;
+  });
+
+  /** Draw rows of whole numbers from -255 to 255 on a canvas. */
+  function paint(canvas, steps, rows, columns) {
+    if (canvas.width !== columns) canvas.width = columns;
+    if (canvas.height !== rows) canvas.height = rows;
     const context = canvas.getContext("2d");
     const image = context.createImageData(columns, rows);
-    for (let i = 0; i < values.length; i++) {
-      const depth = Math.min(Math.abs(values[i]) / limit, 1);
-      image.data.set(values[i] < 0 ? [213, 94, 0] : [0, 114, 178], 4 * i);
-      image.data[4 * i + 3] = Math.round(255 * (root ? Math.sqrt(depth) : depth));
-    }
+    const pixels = new Uint32Array(image.data.buffer);
+    for (let i = 0; i < steps.length; i++) pixels[i] = COLOURS[steps[i] + 255];
     context.putImageData(image, 0, 0);
   }
 
@@ -169,5 +195,5 @@ const languageModelCharts = (() => {
     return first;
   }
 
-  return { html, lineChart, legend, table, clockHands, paint, short, ratioSpread, crossover };
+  return { html, isNarrow, lineChart, legend, table, clockHands, paint, short, ratioSpread, crossover };
 })();

@@ -39,15 +39,19 @@ function languageModels() {
    */
   function build(stored) {
     const bytes = Uint8Array.from(atob(stored.halves), (sign) => sign.charCodeAt(0));
+    const sizeOf = (shape) => shape.reduce((a, b) => a * b, 1);
+    const wanted = stored.shapes.reduce((sum, [, shape]) => sum + 2 * sizeOf(shape), 0);
+    if (bytes.length !== wanted) {
+      throw new Error(`The weights of this scheme arrived damaged: ${bytes.length} bytes instead of ${wanted}.`);
+    }
     const halves = new DataView(bytes.buffer);
     const parameters = {};
     let at = 0;
     for (const [name, shape] of stored.shapes) {
-      const values = new Float32Array(shape.reduce((a, b) => a * b, 1));
+      const values = new Float32Array(sizeOf(shape));
       for (let i = 0; i < values.length; i++, at += 2) values[i] = fromHalf(halves.getUint16(at, true));
       parameters[name] = values;
     }
-    if (at !== bytes.length) throw new Error(`${stored.scheme}: ${bytes.length} bytes of weights, but ${at} are read`);
     const width = stored.shapes.find(([name]) => name === "embedding.weight")[1][1];
     const model = {
       scheme: stored.scheme,
@@ -236,7 +240,8 @@ function languageModels() {
   function attention(model, layer, x, cache, watch) {
     const { width, headDim, nHeads, position, parameters } = model;
     const name = `blocks.${layer}.self_attention`;
-    const project = (part) => linear(x, width, parameters[`${name}.${part}.weight`], parameters[`${name}.${part}.bias`]);
+    const project = (part, rows = x) =>
+      linear(rows, width, parameters[`${name}.${part}.weight`], parameters[`${name}.${part}.bias`]);
     const queries = project("w_q");
     const newKeys = project("w_k");
     const [keys, values] = [cache.keys[layer], cache.values[layer]];
@@ -269,15 +274,15 @@ function languageModels() {
       }
       count.operations += 4 * width * (m + 1);
     }
-    return linear(mixed, width, parameters[`${name}.w_o.weight`], parameters[`${name}.w_o.bias`]);
+    return project("w_o", mixed);
   }
 
   /** The same small network at each token: (rows, width) → (rows, width). */
   function feedForward(model, layer, x) {
     const { width, parameters } = model;
     const name = `blocks.${layer}.feed_forward`;
+    const inner = parameters[`${name}.w_1.bias`].length;
     const hidden = linear(x, width, parameters[`${name}.w_1.weight`], parameters[`${name}.w_1.bias`]).map(gelu);
-    const inner = hidden.length / (x.length / width);
     return linear(hidden, inner, parameters[`${name}.w_2.weight`], parameters[`${name}.w_2.bias`]);
   }
 
@@ -291,6 +296,7 @@ function languageModels() {
   function forward(model, tokens, { cache = newCache(model, tokens.length), lastOnly = false, watch } = {}) {
     const { width, position, parameters } = model;
     const end = cache.length + tokens.length;
+    if (!tokens.length) throw new RangeError("there are no tokens: a model needs one at least");
     if (end > position.maxLength) {
       throw new RangeError(`position ${end - 1} is out of reach: ${model.scheme} has ${position.maxLength} positions`);
     }
@@ -348,16 +354,30 @@ function languageModels() {
   /** Numbers between 0 and 1 that look random and repeat for the same seed (Marsaglia's xorshift, 32 bits). */
   function chances(seed) {
     let state = seed | 0 || 1;
-    return () => {
+    const next = () => {
       state ^= state << 13;
       state ^= state >>> 17;
       state ^= state << 5;
       return (state >>> 0) / 2 ** 32;
     };
+    for (let i = 0; i < 20; i++) next(); // the first numbers after a small seed are small
+    return next;
   }
 
   return {
-    ...{ build, encode, forward, newCache, cacheBytes, distribution, draw, loss, chances, count },
-    ...{ bucketStarts, fromHalf, TRAIN_LENGTH, BLOCK },
+    build,
+    encode,
+    forward,
+    newCache,
+    cacheBytes,
+    distribution,
+    draw,
+    loss,
+    chances,
+    count,
+    bucketStarts,
+    fromHalf,
+    TRAIN_LENGTH,
+    BLOCK,
   };
 }

@@ -74,9 +74,23 @@ function languageModelWorker(models, scope) {
       return { start, weights: weights[layer].slice(head * n, (head + 1) * n) };
     }
 
+    /** The weights of all queries of one head, a row for each, as the roots of the weights in steps of 1 to 255. */
+    map(layer, head) {
+      const size = this.rows.length;
+      const steps = new Uint8Array(size * size);
+      this.rows.forEach((row, m) => {
+        const n = m - row.start + 1;
+        for (let i = 0; i < n; i++) {
+          steps[m * size + row.start + i] = Math.round(255 * Math.sqrt(row.weights[layer][head * n + i]));
+        }
+      });
+      return steps;
+    }
+
     /** The loss in nats at each position, for the token that follows; NaN where the model does not know it. */
     losses() {
-      return Float32Array.from(this.tokens.slice(1), (token, i) => (token ? models.loss(this.rows[i].logits, token) : NaN));
+      const loss = (token, i) => (token ? models.loss(this.rows[i].logits, token) : NaN);
+      return Float32Array.from(this.tokens.slice(1), loss);
     }
   }
 
@@ -205,21 +219,16 @@ function languageModelWorker(models, scope) {
       const weights = Object.values(model.parameters).reduce((sum, values) => sum + values.length, 0);
       return { nLayers, nHeads, width, headDim, weights, symbols: model.symbols };
     },
-    read: ({ scheme, text, room, layer, head, query, map, position }) => {
+    // map: all weights of the head as well; loss: the losses; reach: what position adds below this distance.
+    read: ({ scheme, text, room, layer, head, query, map, loss, reach }) => {
       const { model, reading, tokens } = read(scheme, text, room);
       const n = reading.rows.length;
       const m = Math.min(query ?? n - 1, n - 1);
       const answer = { n, m, unknown: tokens.map((token) => token === 0), ...reading.weights(m, layer, head) };
       answer.logits = n < tokens.length ? null : reading.rows[n - 1].logits.slice();
-      answer.losses = reading.losses();
-      if (map) {
-        answer.map = new Float32Array(n * n);
-        for (let row = 0; row < n; row++) {
-          const { start, weights } = reading.weights(row, layer, head);
-          answer.map.set(weights, row * n + start);
-        }
-      }
-      if (position) answer.position = describe(model, Math.max(n, 2 * models.TRAIN_LENGTH));
+      if (loss) answer.losses = reading.losses();
+      if (map) answer.map = reading.map(layer, head);
+      if (reach) answer.position = describe(model, reach);
       return answer;
     },
     losses: ({ scheme, text, room }) => ({ losses: read(scheme, text, room).reading.losses() }),
