@@ -358,7 +358,7 @@ def main() -> None:
     parser.add_argument("--submissions", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--growth", type=int, nargs="+", default=[10, 40, 400, 800])
+    parser.add_argument("--growth", type=int, nargs="+", default=[10, 40, 800])
     parser.add_argument("--assignment", default="05-rope")
     parser.add_argument("--out", type=Path, help="write the record there")
     parser.add_argument("--quote", action="store_true", help="bring docs/scale.md up to date only")

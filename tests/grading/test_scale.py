@@ -20,7 +20,8 @@ def test_the_record_is_of_a_whole_run():
     assert RECORD["submissions"] >= 40
     sizes = [row["submissions"] for row in RECORD["growth"]]
     assert sizes == sorted(sizes)
-    assert (sizes[0], sizes[-1]) == (10, 400)
+    assert (sizes[0], sizes[-1]) == (10, 800)
+    assert set(RECORD["ways"]) == {"1 at a time", "2 at a time", "2 dask workers"}
     for row in RECORD["growth"]:
         assert 0 < row["peak"]["command"] <= row["peak"]["tree"]
 
