@@ -71,6 +71,10 @@ def stops(page, most: int = 3000) -> list[dict]:
         if not found:  # the skip link glides in
             page.wait_for_function(f"({FOCUSED})().inside")
             focused = page.evaluate(FOCUSED)
+        elif focused and not focused["inside"]:  # a formula above was typeset at this moment
+            page.keyboard.press("Shift+Tab")
+            page.keyboard.press("Tab")
+            focused = page.evaluate(FOCUSED)
         if focused is None or (found and focused["place"] == found[0]["place"]):
             return found
         caught = focused["place"] in {stop["place"] for stop in found}
