@@ -28,7 +28,7 @@ from grading.notebook import (
     answer_names,
     defined_names,
     graded_by_hand,
-    match,
+    is_foreign,
     plan,
     rebuild,
 )
@@ -39,7 +39,7 @@ from grading.storage import EDITION, GRADED, RETRY, ZERO, Record
 from grading.submission import Submission, printable
 
 MAX_NAME = 200  # bytes of a learner's name, which becomes a file's with a suffix
-FOREIGN = "no cell of this exercise is in it: perhaps it is another exercise's notebook"
+FOREIGN = "no answer cell of this exercise is in it: perhaps it is another exercise's notebook"
 MAX_FAULTS = 3  # submissions in a row that the machine keeps from being written down
 
 
@@ -424,7 +424,7 @@ class Batch:
         if zero:
             return record
         notes = [*filter(None, [entry.submission.note]), *outcome.verdict.notes]
-        if not any(match(entry.cells, self.source)):
+        if is_foreign(entry.cells, self.source):
             notes.append(FOREIGN)
         return replace(record, status=GRADED, reason="; ".join(notes))
 

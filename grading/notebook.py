@@ -95,6 +95,8 @@ def _cells(data: bytes) -> list:
     except RecursionError:
         raise Reject("The file is nested too deeply to be a notebook.") from None
     except ValueError as error:
+        if not text.lstrip().startswith("{"):
+            raise Reject("The file is not a notebook, a file whose name ends in .ipynb.") from None
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise Reject(
             f"The file is not a complete notebook: its JSON is broken{where}. Perhaps it was cut "
@@ -179,6 +181,12 @@ def match(cells: list[Cell], source: NotebookNode) -> list[str | None]:
         else (cell.grade_id if cell.grade_id in known else None)
         for cell in cells
     ]
+
+
+def is_foreign(cells: list[Cell], source: NotebookNode) -> bool:
+    """Whether none of a learner's cells is one of the instructor's cells for answers."""
+    known = marked(source)
+    return not any(name and is_solution(known[name]) for name in match(cells, source))
 
 
 def _new(kind: str, source: str, name: str) -> NotebookNode:

@@ -16,6 +16,7 @@ from downloads import WORKSHEET, pack, table, worksheet_row
 from nbgrader.utils import parse_utc
 from test_instructors_page import PAGE, clone
 
+from grading.batch import FOREIGN
 from tools import answers
 
 ASSIGNMENT = "01-attention"
@@ -24,6 +25,7 @@ SECTION = re.search(r"^### From Moodle's download.*?(?=^##)", README, re.MULTILI
 BLOCK, REPORT = re.findall(r"^```bash\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 SOLVED = (ROOT / "solutions" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").read_bytes()
 BLANK = (ROOT / "exercises" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").read_bytes()
+OTHER = (ROOT / "exercises" / "02-multi-head" / "02-multi-head.ipynb").read_bytes()
 SCRIPT = "<script>fetch('/')</script>"
 BEFORE, AFTER = "Sunday, 1 March 2026, 11:58 AM", "Monday, 2 March 2026, 9:30 AM"
 HONEST = [f"Learner {name}" for name in "Ann Ben Cleo Dan Eva Finn Gus Hal Ida".split()]
@@ -86,7 +88,7 @@ def download(folder):
         add(name, {right: BLANK, f"{ASSIGNMENT} (1).ipynb": SOLVED}, best)
     add("Misnamed Rae", {"final FINAL.ipynb": SOLVED}, best)
     add("Misnamed Sam", {"01-ATTENTION-2.IPYNB": SOLVED}, best)
-    add("Wrong Tom", {"02-multi-head.ipynb": BLANK}, "0.00")
+    add("Wrong Tom", {"02-multi-head.ipynb": OTHER}, "0.00")
     add("Paper Uma", {"answers.pdf": b"%PDF-1.4"}, "0.00")
     add("Broken Vic", {right: BLANK[:3000]}, "0.00")
     add("Hostile Wes", {right: hostile()}, best)
@@ -159,6 +161,8 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
         rows = {row["learner"]: row for row in csv.DictReader(file)}
     assert {name for name, row in rows.items() if row["late"] == "yes"} == late
     assert {row["status"] for row in rows.values()} == {"graded", "zero"}
+    assert rows["tom"]["reason"] == FOREIGN
+    assert "is not a notebook" in rows["uma"]["reason"]
 
     # 5. The worksheet with grades, and nothing else changed.
     before = (course / "downloads" / "worksheet.csv").read_bytes()
