@@ -127,6 +127,7 @@ class Choice:
             instructor put there since) or ``absent`` (not this assignment's notebook, and something
             is there).
         withdrawn: whether an extension is taken back.
+        granted: the kind of table that granted the extension there is; empty if none did.
         stand_in: whether it is not this assignment's notebook, and taken so that its author gets a
             verdict.
         late: by how much; None if it is in time or that is unknown.
@@ -139,6 +140,7 @@ class Choice:
     state: str = "new"
     late: timedelta | None = None
     withdrawn: bool = False
+    granted: str = ""
     stand_in: bool = False
 
 
@@ -156,7 +158,7 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
     people: list[Person] = field(default_factory=list)
-    extensions: bool = False
+    extensions: str = ""  # the kind of the table, if it says who has one
 
 
 # --- the download
@@ -453,7 +455,8 @@ def plan(
         same_assignment(assignment, [(o.name, o.id) for o in owners], enrolled, source.shown)
     if table is not None:
         result.people = roster.named(roster.people(table, zone), enrolled)
-        result.extensions = "extension" in table.columns or table.kind == "moodle"
+        if "extension" in table.columns or table.kind == "moodle":
+            result.extensions = table.kind
         files = _by_roster(found, result)
     else:
         files = _by_archive(found, result, enrolled)
@@ -465,13 +468,15 @@ def plan(
     for person, mine in files:
         choice = _choose(person, mine, source, assignment, others, release, result)
         if choice is not None:
-            noted = collected(course, assignment, person.learner)
+            choice.granted = collected(course, assignment, person.learner).get("granted", "")
             more = extensions.get(person.learner)
-            if due and more and not person.extension:
-                # What an earlier roster granted, the next one can take back; nothing else can.
-                choice.withdrawn = result.extensions and noted.get("granted") == "True"
-                if not choice.withdrawn:
-                    choice.person = replace(person, extension=due + more)
+            if person.extension:
+                choice.granted = result.extensions
+            elif due and more and result.extensions and choice.granted == result.extensions:
+                # What a table granted, the next one of its kind can take back; nothing else can.
+                choice.withdrawn, choice.granted = True, ""
+            elif due and more:
+                choice.person = replace(person, extension=due + more)
             _judge(course, assignment, choice, due, result)
             if choice.state == "absent":
                 continue
@@ -939,8 +944,7 @@ def _note(course: Course, assignment: str, choice: Choice, result: Plan) -> None
     entry |= {"time": str(timestamp(stamp)[0])}
     if choice.state in ("older", "kept"):
         entry = before
-    granted = bool(choice.person.extension) if result.extensions else before.get("granted", False)
-    entry |= {"granted": granted}
+    entry |= {"granted": choice.granted}
     if not entry.keys() > {"granted"}:
         return  # put here by hand, and nothing of it was ever collected
     path = course.progress(assignment) / "collected" / f"{learner}.json"

@@ -797,6 +797,13 @@ def test_an_extension_reaches_the_gradebook_and_survives_another_file(course, ru
     assert "\nlate" not in said
     course.grade()
     assert course.table()["bob"]["late"] == "no"
+    # Nor is what one's own roster granted Moodle's worksheet's.
+    when = "Tuesday, 3 March 2026, 9:00 AM"
+    sheet = worksheet(tmp_path / "w.csv", worksheet_row(7, ADA, "ada@uni.example", when))
+    _, said = run(pack(tmp_path / "d.zip", entries, times), "--roster", sheet, "--do")
+    assert "grants no more" not in said
+    course.grade()
+    assert course.table()["ada"]["late"] == "no"
 
 
 # --- hostile archives
