@@ -8,12 +8,14 @@ from pathlib import Path
 
 from sqlalchemy.exc import SAWarning
 
+from grading import storage
 from grading.batch import Options, grade_all
 from grading.course import Course, Refusal
 from grading.plugins import RunCells
 from grading.runner import sandbox
 
 
+@storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
     """Grade, and return 0 if all is graded, 1 if some need another try, 2 if it cannot start."""
     parser = argparse.ArgumentParser(
@@ -42,7 +44,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scheduler", metavar="ADDRESS", help="dask's, as tcp://host:8786")
     parser.add_argument("--gpu", action="store_true", help="let submissions use the GPU")
     options = parser.parse_args(arguments)
-    mask = os.umask(0o077)
     try:
         if options.engine == "local":
             sandbox.check()
@@ -62,8 +63,6 @@ def main(arguments: list[str] | None = None) -> int:
     except (Refusal, sandbox.NoSandbox) as refusal:
         print(f"refused: {refusal}", file=sys.stderr)
         return 2
-    finally:
-        os.umask(mask)
     return 0 if done else 1
 
 

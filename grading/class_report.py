@@ -393,6 +393,7 @@ def write(course: Course, assignment: str, jobs: int = 2) -> tuple[Path, list[Pa
     return path, made
 
 
+@storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
     """Write the page, and return 0; 2 if it cannot be written."""
     parser = argparse.ArgumentParser(
@@ -403,7 +404,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--course", type=Path, default=Path.cwd(), metavar="DIR")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     options = parser.parse_args(arguments)
-    mask = os.umask(0o077)
     course = None
     try:
         sandbox.check()
@@ -418,8 +418,6 @@ def main(arguments: list[str] | None = None) -> int:
         reason = storage.explain(problem, course) if course else ""
         print(f"refused: {reason or type(problem).__name__}", file=sys.stderr)
         return 2
-    finally:
-        os.umask(mask)
     for part, group in topics(made)[:5]:
         what = group.name.about if group.name else "the same result, without a name"
         print(f"{len(group.learners)} × {part.title}: {what}")

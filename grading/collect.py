@@ -1043,6 +1043,7 @@ def zone_of(name: str | None) -> tzinfo | None:
         ) from None
 
 
+@storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
     """Show what would be taken, or take it; 0, or 2 if refused."""
     parser = argparse.ArgumentParser(
@@ -1059,7 +1060,6 @@ def main(arguments: list[str] | None = None) -> int:
         "--course", type=Path, default=Path.cwd(), metavar="DIR", help="the course's folder"
     )
     options = parser.parse_args(arguments)
-    mask = os.umask(0o077)
     source = None
     try:
         course = Course.open(options.course)
@@ -1078,7 +1078,6 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         if source is not None:
             source.close()
-        os.umask(mask)
     return 0
 
 

@@ -422,6 +422,7 @@ def mentions(course: Course, learner: str) -> list[str]:
     return found
 
 
+@storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
     """Forget a learner; 0 if nothing of them is left, 2 if it was refused."""
     parser = argparse.ArgumentParser(
@@ -431,7 +432,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dry-run", action="store_true", help="only show what would be deleted")
     parser.add_argument("--course", type=Path, default=Path.cwd(), metavar="DIR")
     options = parser.parse_args(arguments)
-    mask = os.umask(0o077)
     try:
         course = Course.open(options.course)
         found, doubts = forget(course, options.learner, dry=options.dry_run)
@@ -452,8 +452,6 @@ def main(arguments: list[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"refused: {refusal}", file=sys.stderr)
         return 2
-    finally:
-        os.umask(mask)
     return 0
 
 

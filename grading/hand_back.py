@@ -466,6 +466,7 @@ def tell(result: Returned, root: Path) -> str:
     return "\n".join(lines)
 
 
+@storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
     """Write the files; 0, or 2 if refused."""
     parser = argparse.ArgumentParser(
@@ -482,7 +483,6 @@ def main(arguments: list[str] | None = None) -> int:
         "--course", type=Path, default=Path.cwd(), metavar="DIR", help="the course's folder"
     )
     options = parser.parse_args(arguments)
-    mask = os.umask(0o077)
     try:
         course = Course.open(options.course)
         known(course, options.assignment)
@@ -499,8 +499,6 @@ def main(arguments: list[str] | None = None) -> int:
     except Refusal as refusal:
         print(f"refused: {refusal}", file=sys.stderr)
         return 2
-    finally:
-        os.umask(mask)
     return 0
 
 

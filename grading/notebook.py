@@ -95,7 +95,7 @@ def _cells(data: bytes) -> list:
     except RecursionError:
         raise Reject("The file is nested too deeply to be a notebook.") from None
     except ValueError as error:
-        if not text.lstrip().startswith("{"):
+        if not text.lstrip().startswith(("{", "<<<<<<<")):  # the second: git's mark of a conflict
             raise Reject("The file is not a notebook, a file whose name ends in .ipynb.") from None
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise Reject(

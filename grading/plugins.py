@@ -26,7 +26,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from sqlalchemy.exc import SAWarning
 from traitlets import Bool, Float, Int
 
-from grading import report, submission
+from grading import report, storage, submission
 from grading.batch import Options, grade_all
 from grading.course import Course, Refusal
 from grading.runner import sandbox
@@ -76,6 +76,7 @@ def install() -> None:
 class Autograde(converters.Autograde):
     """nbgrader's converter of submissions, with this course's way from file to verdict."""
 
+    @storage.private_files()
     def start(self) -> None:
         """Grade what is asked for (``assignment_id``, ``student_id``, ``force``).
 
@@ -92,7 +93,6 @@ class Autograde(converters.Autograde):
             gpu=run.gpu,
             limits=run.limits(),
         )
-        mask = os.umask(0o077)
         try:
             if directory.notebook_id not in ("*", assignment):
                 raise Refusal(
@@ -108,8 +108,6 @@ class Autograde(converters.Autograde):
         except (Refusal, sandbox.NoSandbox) as refusal:
             self.log.error("refused: %s", refusal)
             raise NbGraderException(f"refused: {refusal}") from None
-        finally:
-            os.umask(mask)
         if not done:
             raise NbGraderException("some submissions have to be tried again; see the log above")
 

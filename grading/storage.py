@@ -260,6 +260,16 @@ def _place(name: str | bytes | Path, course: Course) -> str:
     return printable(shown)
 
 
+@contextlib.contextmanager
+def private_files() -> Iterator[None]:
+    """Let nobody else read the files that are made meanwhile; as a decorator, in a function."""
+    mask = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(mask)
+
+
 def private(course: Course) -> None:
     """Let nobody else read the gradebook; nbgrader's own commands make it readable to everybody."""
     path = gradebook_file(course)
