@@ -441,7 +441,9 @@ def luminance(red: float, green: float, blue: float) -> float:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_letters_can_be_read_on_the_darkest_character(theme, opened_at):
     """axe does not look inside a picture, and to axe the text is one."""
-    page = opened_at(theme=theme)
+    page = opened_at("01-attention", theme=theme)
+    page.get_by_role("slider", name="Query").fill("0")  # gives all its weight to itself
+    settle(page)
     ink, weight, paper = page.evaluate(
         """() => {
             const cell = [...document.querySelectorAll('.model-strip span')]
@@ -461,6 +463,30 @@ def test_letters_can_be_read_on_the_darkest_character(theme, opened_at):
     blended = [depth * a + (1 - depth) * b for a, b in zip(weight, paper[:3], strict=True)]
     dark, light = sorted((luminance(*ink[:3]), luminance(*blended)))
     assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("name", ["index", "06-alibi"])
+def test_the_blue_says_the_weight_in_every_view(name, opened_at, bare):
+    """Views are compared: the depth is 0.6 times the root of the weight, whatever the largest is."""
+    page, shown = opened_at(name), preset(name)
+    views = [("rope", 1), ("none", 1)] if name == "index" else [("alibi", 1), ("alibi", 4)]
+    largest = []
+    for scheme, head in views:
+        page.get_by_label("Position scheme").select_option(scheme)
+        if name != "index":
+            page.get_by_role("combobox", name="Head").select_option(label=str(head))
+        settle(page)
+        depths = page.evaluate(
+            """[...document.querySelectorAll('.model-strip span')]
+                .map(each => +each.style.getPropertyValue('--depth'))"""
+        )
+        query = int(shown.get("query", len(shown["text"]) - 1))
+        rows = bare.evaluate(WEIGHTS, [scheme, shown["text"]])
+        row = next(r for layer, m, h, r in rows if (layer, m, h) == (0, query, head - 1))
+        expected = 0.6 * np.sqrt(row + [0.0] * (len(depths) - len(row)))
+        assert np.abs(np.array(depths) - expected).max() <= 0.026  # steps of 0.05
+        largest.append(max(row))
+    assert largest[0] > 1.3 * largest[1]  # a scale by the largest would show both alike
 
 
 def test_everything_is_done_by_keyboard(opened_at):
@@ -484,7 +510,7 @@ def test_everything_is_done_by_keyboard(opened_at):
     page.keyboard.press("Home")
     settle(page)
     assert model.locator("output").inner_text() != said
-    assert "query 0 “T” attends most to 0 “T” 100%" in model.locator("output").inner_text()
+    assert "query 0 “T” attends most to 0 “T” 100.0%" in model.locator("output").inner_text()
     assert model.get_by_role("slider", name="Query").get_attribute("aria-valuetext") == "0 “T”"
     assert "query 0" in model.get_by_role("img").first.get_attribute("aria-label")
 
@@ -921,6 +947,24 @@ def test_weights_that_do_not_arrive_are_asked_for_again(kind, opened_at):
     page.wait_for_function(f"{shades} > 0", timeout=20_000)
     assert alert.inner_text() == ""
     assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+
+
+def test_a_worker_that_stops_is_said(opened_at):
+    """The question that waits is answered, and so is the next one."""
+    page = opened_at()
+    alert = page.get_by_role("alert")
+    page.evaluate("""() => {
+        const post = Worker.prototype.postMessage;
+        Worker.prototype.postMessage = function (message) {
+            Worker.prototype.postMessage = post;
+            this.dispatchEvent(new ErrorEvent("error"));
+        };
+    }""")
+    page.get_by_label("Position scheme").select_option("none")
+    for _ in range(2):
+        page.get_by_role("button", name="Try again").wait_for(timeout=10_000)
+        assert "The model has stopped working. Load the page again." in alert.inner_text()
+        page.get_by_role("button", name="Try again").click()
 
 
 def test_a_comparison_names_the_scheme_that_is_missing(opened_at):

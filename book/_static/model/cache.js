@@ -122,8 +122,10 @@ languageModelPanels.cache = (() => {
         first === null
           ? "Here the cache pays at none of these lengths: the middle half of the ratios reaches down to 1.2 or less " +
             "at the longest."
-          : `Here the cache pays from ${first} characters on: there, and at each longer text, a character takes at ` +
-            "least 1.2 times as long without it, in three quarters of the rounds.";
+          : `Here the cache pays from ${first} characters on` +
+            (first === LENGTHS[0] ? ", the shortest text that was timed" : "") +
+            ": there, and at each longer text, a character takes at least 1.2 times as long without it, in three " +
+            "quarters of the rounds.";
       this.save.disabled = false;
       this.draw();
     }

@@ -20,6 +20,7 @@ const languageModelControls = (() => {
   /** A character as it is shown: what cannot be seen gets a sign. */
   const sign = (symbol) => NAMES[symbol] ?? (/[\p{C}\p{Z}]/u.test(symbol) ? "�" : symbol);
   const percent = (share) => (share > 0 && share < 0.01 ? "<1%" : `${Math.round(100 * share)}%`);
+  const tenths = (share) => (share > 0 && share < 0.001 ? "<0.1%" : `${(100 * share).toFixed(1)}%`);
   const thousands = (number) => Math.round(number).toLocaleString("en");
   const nats = (loss) => (Number.isFinite(loss) ? loss.toFixed(2) : "–");
 
@@ -73,6 +74,7 @@ const languageModelControls = (() => {
     SCHEMES,
     sign,
     percent,
+    tenths,
     thousands,
     nats,
     average,

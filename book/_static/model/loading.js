@@ -52,10 +52,16 @@ const languageModelLoading = (() => {
         if (data.error) reject(new Error(data.error));
         else resolve(data);
       };
+      this.worker.onerror = () => {
+        this.stopped = new Error("The model has stopped working. Load the page again.");
+        for (const { reject } of this.waiting.values()) reject(this.stopped);
+        this.waiting.clear();
+      };
     }
 
     /** A promise of the answer; `what` is the name of a task in worker.js. */
     ask(what, message) {
+      if (this.stopped) return Promise.reject(this.stopped);
       const id = ++this.asked;
       return new Promise((resolve, reject) => {
         this.waiting.set(id, { resolve, reject });

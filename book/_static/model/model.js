@@ -8,7 +8,7 @@
 // - An operation is one multiplication or one addition inside a product of matrices or of vectors, as chapter 10
 //   counts them. Norms, activations and the softmax are left out there, and here.
 //
-// Everything is inside one function, because the worker is made from this function's text (see page.js).
+// Everything is inside one function, because the worker is made from this function's text (see loading.js).
 "use strict";
 
 // eslint-disable-next-line no-unused-vars

@@ -12,7 +12,7 @@
 // eslint-disable-next-line no-unused-vars
 const languageModelPanels = (() => {
   const { html, isNarrow, lineChart, legend, table, clockHands, paint, short } = languageModelCharts;
-  const { SCHEMES, sign, percent, nats, average, largest } = languageModelControls;
+  const { SCHEMES, sign, percent, tenths, nats, average, largest } = languageModelControls;
   const { labelled, numbered, slider, button, fold } = languageModelControls;
   const models = languageModels(); // for what takes no time: probabilities
   const { TRAIN_LENGTH } = models;
@@ -29,7 +29,9 @@ const languageModelPanels = (() => {
         const m = this.cells.findIndex(({ node }) => node === target);
         if (m >= 0) model.choose(m);
       });
-      const key = html("p", { class: "model-key" }, "Framed: the query. Underlined: written by the model.");
+      const signs = "Underlined: written by the model. ␣ is a space, ⏎ the end of a line.";
+      const framed = model.small ? "where the model stands" : "the query";
+      const key = html("p", { class: "model-key" }, `Framed: ${framed}. ${signs}`);
       const text = html("div", {}, this.strip, key);
       const axes = html("p", {}, "Each row is a query, each column a key.");
       const whole = html("div", { class: "model-whole" }, this.map, axes);
@@ -42,7 +44,6 @@ const languageModelPanels = (() => {
       );
       this.element = html("section", { class: "attention" });
       if (model.small) {
-        key.firstChild.data = "Framed: where the model stands. Underlined: written by the model.";
         this.element.append(text, fold("More: layer, head, query, and all weights at once", chosen, whole));
       } else {
         this.element.append(chosen, html("div", { class: "model-pictures" }, text, whole));
@@ -71,12 +72,11 @@ const languageModelPanels = (() => {
 
     draw() {
       const { answer, symbols, written } = this.model;
-      const deepest = answer.weights.reduce((a, b) => Math.max(a, b));
       this.drawText(symbols, (n) => {
         const weight = answer.weights[n - answer.start] ?? 0;
         const kinds = { unknown: answer.unknown[n], query: n === answer.m, written: written[n] };
         return {
-          depth: (Math.round(12 * Math.sqrt(weight / deepest)) / 20).toFixed(2), // 0 to 0.6
+          depth: (Math.round(12 * Math.sqrt(weight)) / 20).toFixed(2), // 0 to 0.6, the same for all heads
           kind: Object.keys(kinds).filter((kind) => kinds[kind]).join(" "),
         };
       });
@@ -99,7 +99,8 @@ const languageModelPanels = (() => {
       const { answer, symbols, layer, head, small } = this.model;
       const keys = largest(answer.weights).slice(0, 3).map((i) => {
         const n = answer.start + i;
-        return `${small ? "" : `${n} `}“${sign(symbols[n])}” ${percent(answer.weights[i])}`;
+        const place = small ? (n === answer.m ? "(itself) " : `(${answer.m - n} back) `) : "";
+        return `${small ? "" : `${n} `}“${sign(symbols[n])}” ${place}${tenths(answer.weights[i])}`;
       });
       const query = `“${sign(symbols[answer.m])}”`;
       if (small) return `At ${query} the model attends most to ${keys.join(", ")}.`;
@@ -376,7 +377,8 @@ const languageModelPanels = (() => {
         });
       const own = Array.from(answer.losses, (loss, i) => [i, loss]);
       const lines = [{ points: own, style: SCHEMES[scheme].style, dots: true }];
-      for (const [name, losses] of shown) {
+      const longestFirst = [...shown].sort(([, a], [, b]) => b.length - a.length); // the short on top
+      for (const [name, losses] of longestFirst) {
         lines.push({ points: means(losses), style: SCHEMES[name].style, width: name === scheme ? 4.5 : 2 });
       }
       const chart = lineChart({
