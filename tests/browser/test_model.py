@@ -467,7 +467,7 @@ def test_letters_can_be_read_on_the_darkest_character(theme, opened_at):
 
 @pytest.mark.parametrize("name", ["index", "06-alibi"])
 def test_the_blue_says_the_weight_in_every_view(name, opened_at, bare):
-    """Views are compared: the depth is 0.6 times the root of the weight, whatever the largest is."""
+    """Views are compared: the depth is 0.6 times the root of the weight, whatever the largest."""
     page, shown = opened_at(name), preset(name)
     views = [("rope", 1), ("none", 1)] if name == "index" else [("alibi", 1), ("alibi", 4)]
     largest = []
