@@ -123,9 +123,9 @@ class Choice:
         found: the file that counts.
         digest: the hash of its bytes.
         when: when it was handed in (UTC), if that is known.
-        state: ``new``, ``same``, ``replaces``, ``older`` (than what is there), ``kept`` (what the
-            instructor put there since) or ``absent`` (not this assignment's notebook, and something
-            is there).
+        state: ``new``, ``same``, ``retimed`` (the same file with another time), ``replaces``,
+            ``older`` (than what is there), ``kept`` (what the instructor put there since) or
+            ``absent`` (not this assignment's notebook, and something is there).
         withdrawn: whether an extension is taken back.
         granted: the kind of table that granted the extension there is; empty if none did.
         stand_in: whether it is not this assignment's notebook, and taken so that its author gets a
@@ -157,6 +157,7 @@ class Plan:
     unusable: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     nothing: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
     people: list[Person] = field(default_factory=list)
     extensions: str = ""  # the kind of the table, if it says who has one
 
@@ -484,6 +485,8 @@ def plan(
     result.choices.sort(key=lambda choice: choice.person.learner)
     there = {person.learner for person, mine in files if mine}
     result.nothing = sorted(p.learner for p in result.people if p.learner not in there)
+    result.gone = [one for one in _from(course, assignment, layout) if one not in there]
+    result.nothing = [learner for learner in result.nothing if learner not in result.gone]
     _remark(result, due, zone, table)
     return result
 
@@ -678,16 +681,24 @@ def _state(data: bytes, release: nbformat.NotebookNode | None) -> tuple[bool, bo
 def _judge(
     course: Course, assignment: str, choice: Choice, due: datetime | None, result: Plan
 ) -> None:
-    """Add when it was handed in, how late that is, and what is there already."""
+    """Add when it was handed in, what becomes of what is there already, and who is late."""
     person = choice.person
     until = max(due, person.extension) if due and person.extension else due
     if result.layout == "canvas" and choice.found.late and choice.when is None and due:
         choice.when = due + timedelta(seconds=1)  # by how much, Canvas does not say
-    if until and choice.when and choice.when > until:
-        choice.late = choice.when - until
     folder = course.folder("submitted", person.learner, assignment)
-    if not os.path.lexists(folder):
-        return
+    if os.path.lexists(folder):
+        _compare(course, assignment, choice, folder, result)
+    when = choice.when
+    if choice.state in ("older", "kept"):  # what counts is there already
+        when = timestamp(folder / "timestamp.txt")[0]
+    if until and when and when > until:
+        choice.late = when - until
+
+
+def _compare(course: Course, assignment: str, choice: Choice, folder: Path, result: Plan) -> None:
+    """Add what becomes of what is there already."""
+    person = choice.person
     noted = collected(course, assignment, person.learner)
     choice.state = "replaces"
     path = folder / f"{assignment}.ipynb"
@@ -709,7 +720,7 @@ def _judge(
     elif choice.stand_in:
         choice.state = "absent"
     elif there == choice.digest:
-        pass  # another time
+        choice.state = "retimed"
     elif before and choice.when and choice.when != before:
         choice.state = "older" if choice.when < before else "replaces"
     elif choice.found.order < order:
@@ -751,9 +762,10 @@ def _remark(
         )
     extended = [person for person in result.people if person.extension]
     if extended and due is None:
-        say(f"{len(extended)} extensions are not kept: set the due date, then run this again")
+        count = "1 extension is" if len(extended) == 1 else f"{len(extended)} extensions are"
+        say(f"{count} not kept: set the due date, then run this again")
     elif extended:
-        say(f"{len(extended)} have an extension")
+        say(f"{len(extended)} {'has' if len(extended) == 1 else 'have'} an extension")
 
 
 def _path(one: Found) -> str:
@@ -828,6 +840,17 @@ def collected(course: Course, assignment: str, learner: str) -> dict[str, str]:
         return {}
 
 
+def _from(course: Course, assignment: str, layout: str) -> list[str]:
+    """Who has a submission here that came from a download of this layout."""
+    notes = sorted(course.progress(assignment).glob("collected/*.json"))
+    return [
+        path.stem
+        for path in notes
+        if collected(course, assignment, path.stem).get("layout") == layout
+        and os.path.lexists(course.folder("submitted", path.stem, assignment))
+    ]
+
+
 def same_assignment(
     assignment: str, numbers: Iterable[tuple[str, str]], enrolled: list[Person], shown: str
 ) -> None:
@@ -892,7 +915,7 @@ def do(course: Course, assignment: str, source: Source, result: Plan) -> None:
         storage.check(course, assignment)
         try:
             for choice in result.choices:
-                if choice.state in ("new", "replaces"):
+                if choice.state in ("new", "replaces", "retimed"):
                     _write(course, assignment, source, choice)
                 _note(course, assignment, choice, result)
         except (OSError, Reject) as error:
@@ -982,12 +1005,13 @@ def _enrol(course: Course, assignment: str, result: Plan) -> None:
 def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
     """The plan as text, for a terminal."""
     system = {"plain": "a folder of NAME.ipynb"}.get(result.layout, result.layout.capitalize())
-    lines = [f"{source.shown}: {system}, {result.members} files"]
+    lines = [f"{source.shown}: {system}, {result.members} file{'s' * (result.members != 1)}"]
     states = defaultdict(list)
     for choice in result.choices:
+        state = "verdict" if choice.stand_in and choice.state == "new" else choice.state
         when = f"{choice.when:%Y-%m-%d %H:%M} UTC" if choice.when else "time unknown"
         line = f"{choice.person.learner}: {_path(choice.found)}  ({when})"
-        states[choice.state].append(line)
+        states[state].append(line)
     late = [
         f"{choice.person.learner}: by "
         + ("how much is unknown" if result.layout == "canvas" else _span(choice.late))
@@ -997,7 +1021,9 @@ def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
     withdrawn = [choice.person.learner for choice in result.choices if choice.withdrawn]
     parts = (
         ("taken" if done else "would be taken", states["new"]),
+        ("no notebook of this assignment; its author is told so by a verdict", states["verdict"]),
         (f"{'' if done else 'would be '}replaced; the earlier one is kept", states["replaces"]),
+        ("the same file with another time, which counts from now on", states["retimed"]),
         ("there already, unchanged", states["same"]),
         ("not taken: older than what is there", states["older"]),
         ("left as you put it there; what is in the download was collected before", states["kept"]),
@@ -1008,6 +1034,8 @@ def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
         ("not matched to a learner, and not taken", result.unmatched),
         ("cannot be taken", result.unusable),
         ("in the roster, and nothing here", [", ".join(result.nothing)] if result.nothing else []),
+        ("collected before, and not in this download; it stays and is graded (if it was "
+         f"withdrawn, delete submitted/NAME/{assignment})", result.gone),
         ("notes", result.notes),
     )  # fmt: skip
     for title, entries in parts:
@@ -1015,7 +1043,9 @@ def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
             count = len(result.nothing) if entries == [", ".join(result.nothing)] else len(entries)
             lines += ["", f"{title} ({count}):", *(f"  {entry}" for entry in entries)]
     lines.append("")
-    if done:
+    if not result.choices:
+        lines.append(f"None of it can be taken. Is it of {assignment}, and is ROSTER its list?")
+    elif done:
         lines.append(f"Done. Grade them: make grade ASSIGNMENT={assignment}")
     else:
         lines.append("Nothing was written. The same command with DO=1 does it.")

@@ -422,6 +422,10 @@ def mentions(course: Course, learner: str) -> list[str]:
     return found
 
 
+def _listed(file: str, found: list[str]) -> bool:
+    return any(line.split(": ")[0] == file for line in found)
+
+
 @storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
     """Forget a learner; 0 if nothing of them is left, 2 if it was refused."""
@@ -443,7 +447,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"Nothing is kept under the name {shown}; there are: {there}")
         for line in found:
             print(f"  {line}")
-        left = [*doubts, *mentions(course, options.learner)]
+        # A dry run leaves all files as they are, those that it lists too.
+        named = [one for one in mentions(course, options.learner) if not _listed(one, found)]
+        left = [*doubts, *named]
         if left:
             print("Left as it is:")
         for line in left:

@@ -44,16 +44,26 @@ def place(chapter: dict) -> tuple[float, float]:
     return 4 + WIDTH / 2 + column * STEP_X, 4 + HEIGHT / 2 + row * STEP_Y
 
 
-def line(start: tuple[float, float], end: tuple[float, float], kind: str) -> str:
-    """A line from one box to another, its ends on their borders."""
+def line(
+    start: tuple[float, float],
+    end: tuple[float, float],
+    kind: str,
+    boxes: list[tuple[float, float]],
+) -> str:
+    """A line from one box to another, its ends on their borders, and behind no third one."""
     (x1, y1), (x2, y2) = start, end
+    below = [abs(x - x1) for x, y in boxes if y1 < y < y2]
     if y1 == y2:  # beside each other
         side = 1 if x2 > x1 else -1
         path = f"M{x1 + side * WIDTH / 2:g} {y1:g}H{x2 - side * WIDTH / 2:g}"
     else:
         top, bottom = y1 + HEIGHT / 2, y2 - HEIGHT / 2
-        bend = (bottom - top) / 2 if y2 - y1 <= STEP_Y else (STEP_Y - HEIGHT) / 2
-        path = f"M{x1:g} {top:g}C{x1:g} {top + bend:g} {x2:g} {bottom - bend:g} {x2:g} {bottom:g}"
+        path = f"M{x1:g} {top:g}"
+        if below and min(below) > WIDTH / 2 + 10:  # straight down as far as possible
+            top = bottom - STEP_Y + HEIGHT
+            path += f"V{top:g}"
+        bend = (bottom - top) / 2 if bottom - top <= STEP_Y else (STEP_Y - HEIGHT) / 2
+        path += f"C{x1:g} {top + bend:g} {x2:g} {bottom - bend:g} {x2:g} {bottom:g}"
     return f'<path class="{kind}" d="{path}" marker-end="url(#course-map-tip)"/>'
 
 
@@ -72,11 +82,13 @@ def implied(chapters: dict[str, dict], start: str, end: str) -> bool:
 def drawing(chapters: dict[str, dict]) -> str:
     """The SVG."""
     lines, boxes = [], []
+    every = [place(chapter) for chapter in chapters.values()]
     for slug, chapter in chapters.items():
         for kind in ("needs", "uses"):
             for other in chapter.get(kind, []):
                 if not implied(chapters, other, slug):
-                    lines.append(line(place(chapters[other]), place(chapter), kind))
+                    ends = place(chapters[other]), place(chapter)
+                    lines.append(line(*ends, kind, every))
         x, y = place(chapter)
         says = chapter["says"]
         first = y - 4 - 7.5 * (len(says) - 1)

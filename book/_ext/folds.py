@@ -25,6 +25,8 @@ class Fold(nodes.Element):
 def check_line(what: str) -> str:
     """What was checked, as HTML; what is between backticks is code."""
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(what, quote=False))
+    # A line may break after a hyphen, but not inside a number.
+    text = re.sub(r"\d[\d.]*e-\d+", r'<span class="whole">\g<0></span>', text)
     return f'<span aria-hidden="true">✓</span> <strong>Checked:</strong> {text}'
 
 

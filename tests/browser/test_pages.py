@@ -235,3 +235,18 @@ def test_a_formula_stands_whole_on_a_phone(opened):
             .map(node => `${node.parentElement.id} ${node.scrollWidth} > ${node.clientWidth}`)"""
     )
     assert cut == []
+    inline = opened.look("phone").evaluate(
+        """() => {
+            const block = node => {  // which cuts it off
+                let at = node.parentElement;
+                while (getComputedStyle(at).display.startsWith('inline')) at = at.parentElement;
+                return at;
+            };
+            return [...document.querySelectorAll('article mjx-container:not([display])')]
+                .filter(node => node.offsetWidth && !node.closest('table, pre'))
+                .filter(node => node.getBoundingClientRect().right
+                    > block(node).getBoundingClientRect().right + 1)
+                .map(node => block(node).textContent.slice(0, 90));
+        }"""
+    )
+    assert inline == []

@@ -24,10 +24,17 @@ RETIRED = {
     "What to notice": r"\*\*Look\.\*\*",
     "counter-clockwise": r"\bagainst the clock\b",
     "has to, is to": r"\bshall\b",
+    "strong or faint blue (a dark page turns dark and pale)": (
+        r"\b(?:dark(?:er)?|paler?|black) (?:cells?|regions?|ones?|columns?|blocks?|arc)\b"
+        r"|\b(?:is|are|stays?) (?:dark(?:er)?|paler?|black)\b"
+    ),
     "if you, anyone who": r"\bwhoever\b|(?:^|[.:] )(?-i:Who) [^.?]*\.",
 }
 # (file, cell, field's word): why the retired word is right there.
 EXCEPTIONS = {
+    ("06-alibi", "play-slopes-text", "strong or faint blue (a dark page turns dark and pale)"): (
+        "a heat map, which a dark page leaves as it is"
+    ),
     ("01-attention", "three-roles", "query's position, key's position"): (
         "introduces m and n by what a position does; from there on they have their names"
     ),

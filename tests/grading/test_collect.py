@@ -603,9 +603,51 @@ def test_what_was_put_there_by_hand_stays_until_its_author_hands_in_another(cour
     assert handed_in(course)["lovelace-ada"] == (WORKED, "2026-03-02 09:00:00 UTC\n")
 
 
+def test_the_same_file_with_another_time_and_a_time_by_hand_are_said(course, run, tmp_path):
+    due(course, "2026-03-01 12:30:00 UTC")
+    run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    later = {BOOK: (2026, 3, 2, 12, 30, 0)}
+    _, said = run(_zip_of(tmp_path, {BOOK: HALF}, later), "--do")
+    assert "the same file with another time, which counts from now on (1):\n  lovelace-ada" in said
+    assert "replaced; the earlier one is kept" not in said
+    assert "late (1):\n  lovelace-ada: by 1 d 0 h" in said
+    assert handed_in(course)["lovelace-ada"][1] == "2026-03-02 12:30:00 UTC\n"
+    # What the instructor corrects is no longer late, in what is said either.
+    place = course.root / "submitted" / "lovelace-ada" / NAME
+    place.joinpath("timestamp.txt").write_text("2026-03-01 12:00:00 UTC\n")
+    _, said = run(_zip_of(tmp_path, {BOOK: HALF}, later))
+    assert "left as you put it there; what is in the download was collected before (1)" in said
+    assert "\nlate" not in said
+
+
+def test_what_a_later_download_lacks_is_named(course, run, tmp_path):
+    """A learner who withdraws a file in the system would otherwise keep the grade unseen."""
+    both = {f"{moodle(ADA, 7)}/{BOOK}": WORKED, f"{moodle(BOB, 8)}/{BOOK}": WORKED}
+    _, said = run(pack(tmp_path / "d.zip", both), "--do")
+    assert "not in this download" not in said
+    del both[f"{moodle(BOB, 8)}/{BOOK}"]
+    _, said = run(pack(tmp_path / "d.zip", both))
+    assert f"withdrawn, delete submitted/NAME/{NAME}) (1):\n  o-neil-bob" in said
+    shutil.rmtree(course.root / "submitted" / "o-neil-bob" / NAME)
+    _, said = run(pack(tmp_path / "d.zip", both))
+    assert "not in this download" not in said
+
+
+def test_a_download_of_which_nothing_can_be_taken_does_not_end_with_done(course, run, tmp_path):
+    sheet = worksheet(tmp_path / "w.csv", worksheet_row(9, CY, "cy@uni.example", "-"))
+    download = pack(tmp_path / "d.zip", {f"{moodle(ADA, 7)}/{BOOK}": WORKED})
+    for options in ((), ("--do",)):
+        code, said = run(download, "--roster", sheet, *options)
+        assert code == 0
+        assert f"None of it can be taken. Is it of {NAME}, and is ROSTER its list?" in said
+        assert "Done." not in said
+
+
 def test_the_author_of_a_file_that_is_no_notebook_gets_a_verdict(course, run, tmp_path):
     entries = {f"{moodle(ADA, 7)}/a.docx": b"PK\x03\x04\xff", f"{moodle(BOB, 8)}/{BOOK}": WORKED}
-    run(pack(tmp_path / "d.zip", entries), "--do")
+    _, said = run(pack(tmp_path / "d.zip", entries), "--do")
+    assert "\ntaken (1):\n  o-neil-bob" in said
+    assert "its author is told so by a verdict (1):\n  lovelace-ada" in said
     course.grade()
     assert course.scores() == {"lovelace-ada": ("0.0", "zero"), "o-neil-bob": ("5.0", "graded")}
     assert "is not UTF-8 text" in course.words("lovelace-ada")

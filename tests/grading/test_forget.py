@@ -142,6 +142,8 @@ def test_a_look_lists_all_and_changes_nothing(course, capsys):
     for text in ("reports/class-warmup.html", "gradebook.db.2026-03-01", "downloads/"):
         assert f"  {text}" in out.split("Left as it is")[1]
     assert "other.html" not in out
+    for line in GONE:  # said once: what would be deleted is not left as it is
+        assert f"  {line.split(':')[0]}\n" not in out.split("Left as it is")[1], line
     assert "Not reached from here: the learning management system" in out
     assert _contents(course) == before
 

@@ -141,7 +141,8 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
 
     # 1. What it would do.
     assert "Moodle, 30 files" in said["0"]
-    assert "would be taken (26)" in said["0"]
+    assert "would be taken (24)" in said["0"]
+    assert "its author is told so by a verdict (2):" in said["0"]
     assert said["0"].count("untouched; ") == 3
     assert "final FINAL.ipynb: taken as 01-attention.ipynb" in said["0"]
     assert "tom: Wrong Tom_" in said["0"]
@@ -152,7 +153,7 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
     # 3. With the due date known, and done.
     for learner in late:
         assert f"  {learner}: by 21 h 30 min" in said["2"]
-    assert "\ntaken (26)" in said["2"]
+    assert "\ntaken (24)" in said["2"]
     assert "\x1b[2J" not in done.stdout
     assert "\u202e" not in done.stdout
 

@@ -98,7 +98,7 @@ const languageModelCharts = (() => {
       const [across] = at([mark.x, y.from]);
       const down = mark.low ? top + height - 8 : top + 19;
       chart.append(
-        svg("path", { class: "mark", d: `M${across} ${top}v${height}` }),
+        svg("path", { class: "limit", d: `M${across} ${top}v${height}` }),
         svg("text", { class: "halo", x: +across + 5, y: down }, mark.words),
       );
     }
