@@ -465,6 +465,17 @@ def test_letters_can_be_read_on_the_darkest_character(theme, opened_at):
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_limit_of_the_training_has_the_colour_of_its_words(theme, opened_at):
+    """A class that the theme of the site knows too would give it another."""
+    page = opened_at("06-alibi", theme=theme)
+    line, words = page.evaluate(
+        """['path.limit', 'text.halo'].map(name =>
+            getComputedStyle(document.querySelector('.model-position ' + name)).color)"""
+    )
+    assert line == words
+
+
 @pytest.mark.parametrize("name", ["index", "06-alibi"])
 def test_the_blue_says_the_weight_in_every_view(name, opened_at, bare):
     """Views are compared: the depth is 0.6 times the root of the weight, whatever the largest."""
