@@ -31,7 +31,8 @@ const languageModelPanels = (() => {
       });
       const signs = "Underlined: written by the model. ␣ is a space, ⏎ the end of a line.";
       const framed = model.small ? "where the model stands" : "the query";
-      const key = html("p", { class: "model-key" }, `Framed: ${framed}. ${signs}`);
+      const blue = "The blue is the square root of the weight, so that small weights can be seen.";
+      const key = html("p", { class: "model-key" }, `${blue} Framed: ${framed}. ${signs}`);
       const text = html("div", {}, this.strip, key);
       const axes = html("p", {}, "Each row is a query, each column a key.");
       const whole = html("div", { class: "model-whole" }, this.map, axes);
@@ -382,7 +383,7 @@ const languageModelPanels = (() => {
         lines.push({ points: means(losses), style: SCHEMES[name].style, width: name === scheme ? 4.5 : 2 });
       }
       const chart = lineChart({
-        x: { from: 0, to: Math.max(answer.losses.length - 1, 2 * TRAIN_LENGTH), label: "position, in characters" },
+        x: { from: 0, to: Math.max(longestFirst[0][1].length - 1, 2 * TRAIN_LENGTH), label: "position, in characters" },
         y: { from: 0, to: LossPanel.HIGHEST, label: "loss, in nats" },
         marks: [{ x: TRAIN_LENGTH, words: "never trained" }],
         words: `Loss against position; lines are means over ${block} characters. ${this.words()}`,
