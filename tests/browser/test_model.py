@@ -1101,6 +1101,21 @@ def test_the_words_of_a_chart_are_legible(size, opened_at):
     assert size == "phone" or box.evaluate("each => each.scrollWidth <= each.clientWidth")
 
 
+def test_a_comparison_keeps_its_length_with_a_short_table(opened_at):
+    """The learned table reads 64 characters, and what the others read stays on the chart."""
+    page = opened_at("07-extrapolation")
+    page.get_by_role("button", name="Compare all six").click()
+    page.wait_for_function(
+        "document.querySelectorAll('.loss tbody tr').length === 6", timeout=60_000
+    )
+    page.get_by_label("Position scheme").select_option("learned")
+    settle(page)
+    assert page.locator(".loss .model-chart").inner_text().count("300") == 1  # a tick
+    words = page.locator(".next .none")
+    assert "No prediction" in words.inner_text()
+    assert words.bounding_box()["height"] < 80
+
+
 def test_losses_above_the_chart_are_marked(opened_at):
     page = opened_at("07-extrapolation")
     assert page.locator(".loss path.above").count() == 1
