@@ -30,9 +30,9 @@ class FeedForward(nn.Module):
 
     .. math::
 
-        \operatorname{FFN}(x) = \varphi(xW_1)\,W_2
-        \qquad\text{or, gated,}\qquad
-        \bigl(\operatorname{SiLU}(xW_g) \odot xW_1\bigr)\,W_2
+        &\operatorname{FFN}(x) = \varphi(xW_1)\,W_2 \\
+        &\text{or, gated,} \\
+        &\bigl(\operatorname{SiLU}(xW_g) \odot xW_1\bigr)\,W_2
 
     Args:
         d_model: width of input and output.
@@ -72,9 +72,8 @@ class Block(nn.Module):
 
     .. math::
 
-        \text{pre-norm:}\quad x + F(\operatorname{norm}(x))
-        \qquad\qquad
-        \text{post-norm:}\quad \operatorname{norm}(x + F(x))
+        &\text{pre-norm:}\quad x + F(\operatorname{norm}(x)) \\
+        &\text{post-norm:}\quad \operatorname{norm}(x + F(x))
 
     (``eq-pre-norm``, ``eq-post-norm``). The sublayers are self-attention, cross-attention if
     wanted, and feed-forward.

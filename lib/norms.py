@@ -30,9 +30,9 @@ def layer_norm(
 
     .. math::
 
-        y = \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} \odot g + b,
-        \qquad \mu = \frac1d \sum_i x_i,
-        \qquad \sigma^2 = \frac1d \sum_i (x_i - \mu)^2
+        &y = \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} \odot g + b, \\
+        &\mu = \frac1d \sum_i x_i, \\
+        &\sigma^2 = \frac1d \sum_i (x_i - \mu)^2
 
     Args:
         x: ``(..., d)``.

@@ -246,11 +246,11 @@ class ModelShape(NamedTuple):
 
     Attributes:
         n_weights: weights in the matrices of all layers; N in chapter 10.
-        n_layers: L.
+        n_layers: number of layers; L.
         n_heads: query heads; H.
         n_kv_heads: key and value heads.
         head_dim: width of a key and of a value.
-        bytes_per_number: b.
+        bytes_per_number: of weights and caches; b.
     """
 
     n_weights: float

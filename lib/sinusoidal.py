@@ -2,12 +2,13 @@ r"""Sinusoidal position encoding (chapter 03).
 
 Pair i of an encoding of width ``dim`` turns at its own angular frequency,
 
-.. math:: \omega_i = \text{base}^{-2i/\text{dim}}, \qquad i = 0, \dots, \text{dim}/2 - 1,
+.. math:: &\omega_i = \text{base}^{-2i/\text{dim}}, \\
+          &i = 0, \dots, \text{dim}/2 - 1,
 
 and holds the sine first, the cosine second:
 
-.. math:: \operatorname{PE}(\text{pos})_{2i} = \sin(\omega_i \text{pos}), \qquad
-          \operatorname{PE}(\text{pos})_{2i+1} = \cos(\omega_i \text{pos}).
+.. math:: &\operatorname{PE}(\text{pos})_{2i} = \sin(\omega_i \text{pos}), \\
+          &\operatorname{PE}(\text{pos})_{2i+1} = \cos(\omega_i \text{pos}).
 
 Conventions:
 
@@ -131,9 +132,9 @@ def shift_matrix(
 
     .. math::
 
-        \operatorname{PE}(\text{pos} + \Delta) = M(\Delta) \operatorname{PE}(\text{pos}), \qquad
-        M(\Delta)_i = \begin{pmatrix} \cos\omega_i\Delta & \sin\omega_i\Delta \\
-                                     -\sin\omega_i\Delta & \cos\omega_i\Delta \end{pmatrix}
+        &\operatorname{PE}(\text{pos} + \Delta) = M(\Delta) \operatorname{PE}(\text{pos}), \\
+        &M(\Delta)_i = \begin{pmatrix} \cos\omega_i\Delta & \sin\omega_i\Delta \\
+                                      -\sin\omega_i\Delta & \cos\omega_i\Delta \end{pmatrix}
 
     M is block-diagonal and orthogonal, and :math:`M(a) M(b) = M(a + b)`.
 
