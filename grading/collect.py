@@ -1021,7 +1021,7 @@ def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
     withdrawn = [choice.person.learner for choice in result.choices if choice.withdrawn]
     parts = (
         ("taken" if done else "would be taken", states["new"]),
-        ("no notebook of this assignment; its author is told so by a verdict", states["verdict"]),
+        ("not this assignment's notebook; graded, so that its author is told", states["verdict"]),
         (f"{'' if done else 'would be '}replaced; the earlier one is kept", states["replaces"]),
         ("the same file with another time, which counts from now on", states["retimed"]),
         ("there already, unchanged", states["same"]),
@@ -1034,7 +1034,7 @@ def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
         ("not matched to a learner, and not taken", result.unmatched),
         ("cannot be taken", result.unusable),
         ("in the roster, and nothing here", [", ".join(result.nothing)] if result.nothing else []),
-        ("collected before, and not in this download; it stays and is graded (if it was "
+        ("collected earlier, but missing from this download; they stay and are graded (if one was "
          f"withdrawn, delete submitted/NAME/{assignment})", result.gone),
         ("notes", result.notes),
     )  # fmt: skip
@@ -1044,7 +1044,7 @@ def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
             lines += ["", f"{title} ({count}):", *(f"  {entry}" for entry in entries)]
     lines.append("")
     if not result.choices:
-        lines.append(f"None of it can be taken. Is it of {assignment}, and is ROSTER its list?")
+        lines.append(f"Nothing in it can be taken. Is this {assignment}, and the right ROSTER?")
     elif done:
         lines.append(f"Done. Grade them: make grade ASSIGNMENT={assignment}")
     else:

@@ -447,9 +447,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"Nothing is kept under the name {shown}; there are: {there}")
         for line in found:
             print(f"  {line}")
-        # A dry run leaves all files as they are, those that it lists too.
-        named = [one for one in mentions(course, options.learner) if not _listed(one, found)]
-        left = [*doubts, *named]
+        left = [*doubts, *mentions(course, options.learner)]
+        if options.dry_run:  # the files that would be changed still name the learner
+            left = [line for line in left if not _listed(line, found)]
         if left:
             print("Left as it is:")
         for line in left:

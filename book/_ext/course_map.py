@@ -50,7 +50,7 @@ def line(
     kind: str,
     boxes: list[tuple[float, float]],
 ) -> str:
-    """A line from one box to another, its ends on their borders, and behind no third one."""
+    """A line between two boxes, from border to border; straight down where no other box is."""
     (x1, y1), (x2, y2) = start, end
     below = [abs(x - x1) for x, y in boxes if y1 < y < y2]
     if y1 == y2:  # beside each other

@@ -974,7 +974,7 @@ def test_a_worker_that_stops_is_said(opened_at):
     page.get_by_label("Position scheme").select_option("none")
     for _ in range(2):
         page.get_by_role("button", name="Try again").wait_for(timeout=10_000)
-        assert "The model has stopped working. Load the page again." in alert.inner_text()
+        assert "The model has stopped working. Please reload the page." in alert.inner_text()
         page.get_by_role("button", name="Try again").click()
 
 

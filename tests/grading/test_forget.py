@@ -148,6 +148,13 @@ def test_a_look_lists_all_and_changes_nothing(course, capsys):
     assert _contents(course) == before
 
 
+def test_a_table_that_still_names_them_afterwards_is_listed(course, capsys):
+    table = course.root / "reports" / "csv-warmup.csv"
+    table.write_bytes(table.read_bytes() + b"bob,copied from ann\n")
+    assert _forget(course, "ann") == 0
+    assert "  reports/csv-warmup.csv\n" in capsys.readouterr().out.split("Left as it is")[1]
+
+
 def test_nothing_of_them_is_left_and_others_keep_every_byte(course, capsys):
     before = _contents(course)
     assert _forget(course, "ann") == 0

@@ -142,7 +142,7 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
     # 1. What it would do.
     assert "Moodle, 30 files" in said["0"]
     assert "would be taken (24)" in said["0"]
-    assert "its author is told so by a verdict (2):" in said["0"]
+    assert "so that its author is told (2):" in said["0"]
     assert said["0"].count("untouched; ") == 3
     assert "final FINAL.ipynb: taken as 01-attention.ipynb" in said["0"]
     assert "tom: Wrong Tom_" in said["0"]

@@ -53,7 +53,7 @@ const languageModelLoading = (() => {
         else resolve(data);
       };
       this.worker.onerror = () => {
-        this.stopped = new Error("The model has stopped working. Load the page again.");
+        this.stopped = new Error("The model has stopped working. Please reload the page.");
         for (const { reject } of this.waiting.values()) reject(this.stopped);
         this.waiting.clear();
       };

@@ -31,7 +31,7 @@ const languageModelPanels = (() => {
       });
       const signs = "Underlined: written by the model. ␣ is a space, ⏎ the end of a line.";
       const framed = model.small ? "where the model stands" : "the query";
-      const blue = "The blue is the square root of the weight, so that small weights can be seen.";
+      const blue = "Blue: the square root of the weight, so that small weights show.";
       const key = html("p", { class: "model-key" }, `${blue} Framed: ${framed}. ${signs}`);
       const text = html("div", {}, this.strip, key);
       const axes = html("p", {}, "Each row is a query, each column a key.");
