@@ -1072,6 +1072,25 @@ def test_the_first_screen_shows_the_model_and_nothing_moves(size, browser, base)
 
 
 @pytest.mark.parametrize("size", ["phone", "laptop"])
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "index"])
+def test_the_text_below_stays_when_a_model_starts(name, size, browser, base):
+    width, height = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height})
+    page = context.new_page()
+    page.goto(f"{base}/book/{name}.html", wait_until="load")
+    model = page.locator(".language-model.running")
+    assert model.get_attribute("data-length") is None  # it is far below
+    before = model.bounding_box()["height"]
+    model.scroll_into_view_if_needed()
+    page.wait_for_function(RUNNING, timeout=60_000)
+    page.wait_for_timeout(300)
+    after = model.bounding_box()["height"]
+    print(f"{name} {size}: {before:.0f} → {after:.0f} px")
+    assert abs(after - before) < 80
+    context.close()
+
+
+@pytest.mark.parametrize("size", ["phone", "laptop"])
 def test_the_words_of_a_chart_are_legible(size, opened_at):
     """They lie inside the picture, do not cover each other, and are not tiny on a phone."""
     page = opened_at("10-kv-cache", size)
