@@ -11,9 +11,10 @@ matrix and a vector, the fastest way to read that torch has.
 
 Then a real model, at contexts of up to 2,048 tokens (:mod:`benchmarks.decoding_smollm`). It comes
 with the extra ``pretrained``; where it is not installed, this part says so and is left out.
-``--out benchmarks/results/decoding.json`` measures the real model alone, and writes the record that
-pages quote. On a machine with a GPU, which may have torch and numpy alone, ``--random --device cuda
---dtype bfloat16`` times random weights of the same sizes: they take the same time.
+``--out benchmarks/results/decoding.json`` measures the real model alone, and writes the record from
+which benchmarks/README.md has its tables. On a machine with a GPU, which may have torch and numpy
+alone, ``--random --device cuda --dtype bfloat16`` times random weights of the same sizes: they take
+the same time.
 """
 
 import argparse

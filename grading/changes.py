@@ -16,7 +16,7 @@ from grading.evaluate import Standing, graded
 from grading.notebook import name_of
 from grading.storage import Record
 
-# What is said of rules by :meth:`grading.course.Course.rules` that are others now.
+# How to name the rules of :meth:`grading.course.Course.rules` that have changed.
 RULES = {
     "assignment": "the assignment",
     "settings": "nbgrader_config.py",
@@ -28,7 +28,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Change:
-    """A score that is another one now.
+    """A changed score.
 
     Attributes:
         learner: whose.
@@ -55,15 +55,15 @@ def tests(source: NotebookNode) -> dict[str, str]:
 
 
 def standing(given: Standing) -> dict:
-    """What a person decided about a submission, and its lateness, as plain JSON."""
-    said = json.dumps(given.comments, sort_keys=True).encode()
+    """What a person has decided about a submission, and how late it was, as plain JSON."""
+    comments = json.dumps(given.comments, sort_keys=True).encode()
     return {
         "late": given.late,
         "due": "" if given.due is None else str(given.due),
         "name": given.name,
         "manual": given.manual,
         "extra": given.extra,
-        "comments": hashlib.sha256(said).hexdigest()[:12],
+        "comments": hashlib.sha256(comments).hexdigest()[:12],
     }
 
 
@@ -125,12 +125,12 @@ def _late(before: Mapping, now: Mapping, rules: list[str]) -> str:
 
 
 def outdated(record: Record, rules: Mapping[str, str], given: Standing) -> str:
-    """Why a row is not by the rules that hold now; empty if it is.
+    """Why a row was not computed by the current rules; empty if it was.
 
     Args:
         record: how the submission was graded.
-        rules: those of now.
-        given: what a person decided by now.
+        rules: the current ones.
+        given: what a person has decided so far.
     """
     if not record.facts:
         return "older rules (an earlier edition): grade again"

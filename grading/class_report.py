@@ -29,14 +29,15 @@ from grading.notebook import Reject, name_of, plan, rebuild
 from grading.plugins import RunCells
 from grading.runner import pool, sandbox
 from grading.runner.forkserver import ForkServerError
-from grading.runner.job import Limits
+from grading.runner.job import Job, Limits
 from grading.storage import GRADED, ZERO
 from grading.submission import printable
 
 MAX_LINES, MAX_WIDTH = 40, 120  # of an example
 MAX_NAMES = 60  # of a group
 BARS = 10  # of the distribution of scores
-TRIED_BY = 3  # so many have to have tried a check before it is called suspicious
+MISSING = "is not defined"  # what a check reports of a function that is not there
+TRIED_BY = 3  # learners who must have tried a check before it is called suspicious
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'"
 
 
@@ -82,7 +83,7 @@ class Group:
 
 @dataclass
 class Rate:
-    """How many pass a check, of those who tried its task; and what is odd about that."""
+    """How many of those who tried a task pass one of its checks, and whether that is suspicious."""
 
     check: Check
     passed: int
@@ -112,7 +113,7 @@ class Part:
 def diagnose(
     course: Course, assignment: str, source: NotebookNode, workers: Executor, limits: Limits
 ) -> tuple[list[Diagnosed], dict[str, str]]:
-    """Have the checks of all graded submissions report.
+    """Run the checks of all graded submissions, so that each of them reports.
 
     What was run before is read from ``progress/ASSIGNMENT/diagnoses/NAME.json``.
 
@@ -138,22 +139,27 @@ def diagnose(
         except Reject as reject:
             missing[learner] = f"handed in again since it was graded: {reject}"
             continue
-        sources = mistakes.sources(notebook, tasks)
-        what = mistakes.job(steps, source, wanted, limits)
-        path = folder / f"{learner}.json"
-        found = mistakes.cached(path).get(mistakes.key(what))
-        run = None if found else workers.submit(mistakes.diagnose, what)
-        runs.append((learner, sources, path, mistakes.key(what), found, run))
-    for learner, sources, path, name, found, run in runs:
+        job = mistakes.job(steps, source, wanted, limits)
+        run = workers.submit(_reports, job, folder / f"{learner}.json")
+        runs.append((learner, mistakes.sources(notebook, tasks), run))
+    for learner, sources, run in runs:
         try:
-            if run is not None:
-                found = run.result()
-                storage.write(path, json.dumps({name: found}, indent=1))
+            reports = dict(zip(wanted, run.result(), strict=True))
         except ForkServerError as problem:
             missing[learner] = f"the code could not be run: {problem}"
-            continue
-        done.append(Diagnosed(learner, dict(zip(wanted, found, strict=True)), sources))
+        else:
+            done.append(Diagnosed(learner, reports, sources))
     return done, missing
+
+
+def _reports(job: Job, path: Path) -> list[str]:
+    """What each check of a diagnosis reports; it is run unless the file has it already."""
+    key = mistakes.key(job)
+    if stored := mistakes.cached(path).get(key):
+        return stored
+    reports = mistakes.diagnose(job)
+    storage.write(path, json.dumps({key: reports}, indent=1))
+    return reports
 
 
 # --- what the page says
@@ -181,13 +187,13 @@ def parts(
     for number, task in enumerate(bank.tasks):
         ours = [check for check in bank.checks if check.task == number]
         points = sum(worth[name] for name in task.tests)
-        # nothing is known of a cell that waits to be graded by hand
+        # a cell that waits for manual grading has no result yet
         scores = [
             sum(row.get(name) or 0.0 for name in task.tests)
             for row in rows
             if row["status"] == GRADED
         ]
-        tried = [each for each in those if not _blank(each, ours)]
+        tried = [each for each in those if not _blank(each, task, ours)]
         part = Part(
             number=number + 1,
             title=mistakes.plain(task.title),
@@ -204,8 +210,11 @@ def parts(
     return made
 
 
-def _blank(each: Diagnosed, ours: list[Check]) -> bool:
-    return bool(ours) and all(each.results[check] == EMPTY for check in ours)
+def _blank(each: Diagnosed, task: Task, ours: list[Check]) -> bool:
+    """Whether nothing was filled in, or nothing of the task was handed in at all."""
+    if any(name in each.sources for name in task.answers):
+        return bool(ours) and all(each.results[check] == EMPTY for check in ours)
+    return bool(ours) and all(MISSING in each.results[check] for check in ours)
 
 
 def _rate(check: Check, tried: list[Diagnosed]) -> Rate:
@@ -230,17 +239,18 @@ def _groups(
     same: dict[tuple, list[Diagnosed]] = {}
     for each in those:
         pattern = tuple(each.results[check] for check in ours)
+        pattern = (EMPTY,) * len(ours) if _blank(each, task, ours) else pattern
         if any(pattern):
             # Code that may only pass on another task's failure has no name, and its own group.
             name = named[each.learner].get(number)
             same.setdefault((pattern, name), []).append(each)
     made = []
-    for (pattern, name), found in same.items():
+    for (pattern, name), members in same.items():
         # The shortest is the quickest to read.
-        shown = min(found, key=lambda each: (len(_code(each, task)), each.learner))
+        shown = min(members, key=lambda each: (len(_code(each, task)), each.learner))
         made.append(
             Group(
-                learners=sorted(each.learner for each in found),
+                learners=sorted(each.learner for each in members),
                 name=name,
                 link=name.link(book) if name else "",
                 failed=[
@@ -249,7 +259,7 @@ def _groups(
                     if message
                 ],
                 passed=sum(not message for message in pattern),
-                blank=_blank(shown, ours),
+                blank=_blank(shown, task, ours),
                 example=_cut(_code(shown, task)),
                 author=shown.learner,
             )
@@ -273,10 +283,10 @@ def _cut(code: str) -> str:
 
 def tame(text: str) -> str:
     """Text without control characters and marks of direction, for a page."""
-    return "\n".join(printable(line.replace("\t", "    ")) for line in text.split("\n"))
+    return printable(text.replace("\t", "    "), keep="\n")
 
 
-def told(message: str) -> str:
+def failure(message: str) -> str:
     """What a check reports, without what it tried and the exception's name."""
     message = re.sub(r"^\w+: ", "", message, count=1)
     message = re.sub(r"^Tried: .*?\.\n", "", message, count=1, flags=re.DOTALL)
@@ -301,13 +311,13 @@ def histogram(rows: list[dict]) -> list[tuple[str, int]]:
 
 def topics(made: list[Part]) -> list[tuple[Part, Group]]:
     """What to discuss: mistakes that have a name or that several learners share, largest first."""
-    found = [
+    shared = [
         (part, group)
         for part in made
         for group in part.groups
         if not group.blank and (group.name or len(group.learners) > 1)
     ]
-    return sorted(found, key=lambda each: (-len(each[1].learners), each[0].number))
+    return sorted(shared, key=lambda each: (-len(each[1].learners), each[0].number))
 
 
 def page(
@@ -322,7 +332,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"told": told, "tame": tame, "plain": mistakes.plain}
+    environment.filters |= {"failure": failure, "tame": tame, "plain": mistakes.plain}
     graded = [row for row in rows if row["status"] == GRADED]
     scores = sorted(row["score"] for row in graded)
     bars = histogram(rows)

@@ -14,16 +14,16 @@ gradescope ``assignment_N_export/submission_N/name.ipynb`` and ``submission_meta
 plain      ``NAME.ipynb``
 ========== =====================================================================================
 
-An archive is hostile until it was looked at. Its list of members is checked as a whole before any
-of them is read (:class:`Source`), no path of it is ever used on the disk, and only notebooks are
-read, up to the size that grading takes, so it does not matter how large the others are. What a
-learner can bring about in it (a link, an odd name, thousands of files) costs that learner alone. No
+An archive is not trusted. Its list of members is checked as a whole before any of them is read
+(:class:`Source`), none of its paths is ever used on the disk, and only notebooks are read, up to
+the size that grading accepts, so the size of everything else does not matter. Whatever a learner
+can put into an archive (a link, an odd name, thousands of files) affects only that learner. No
 notebook is run.
 
 When it was handed in: Gradescope's ``:created_at:``; Moodle's "Last modified (submission)", if the
-grading worksheet is the roster. Members of a zip that all have the same time, but for ten minutes,
-have that of the download, which says nothing (Moodle 4 and Canvas write them so). Canvas says only
-who was late: the time is then a second after the due date.
+grading worksheet is the roster. If all members of a zip have times within ten minutes, these are
+the time of the download and are ignored (Moodle 4 and Canvas write such zips). Canvas only says
+who was late; the time is then one second after the due date.
 """
 
 import argparse
@@ -40,7 +40,7 @@ import warnings
 import zipfile
 import zlib
 import zoneinfo
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
@@ -62,6 +62,7 @@ MAX_MEMBERS = 200_000  # a learner can hand in a repository of ten thousand smal
 MAX_DIRECTORY = 32 * 2**20  # bytes of a zip's list of members, which is read as a whole
 MAX_PATH = 1000  # characters
 MAX_TRIES = 20  # notebooks of one learner that are looked at
+FEW = 2  # learners who hand in another assignment's file by mistake, each alone
 MAX_METADATA = 32 * 2**20  # bytes of Gradescope's metadata, which hold the tests' outputs
 DOWNLOAD = timedelta(minutes=10)  # between the first and the last member: the download's own times
 STAMP = "%Y-%m-%d %H:%M:%S UTC"
@@ -92,7 +93,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Found:
+class Upload:
     """A member with what the layout says of it.
 
     Attributes:
@@ -116,11 +117,11 @@ class Found:
 
 @dataclass
 class Choice:
-    """What is to happen for one learner.
+    """The planned action for one learner.
 
     Attributes:
         person: who.
-        found: the file that counts.
+        upload: the file that counts.
         digest: the hash of its bytes.
         when: when it was handed in (UTC), if that is known.
         state: ``new``, ``same``, ``retimed`` (the same file with another time), ``replaces``,
@@ -134,7 +135,7 @@ class Choice:
     """
 
     person: Person
-    found: Found
+    upload: Upload
     digest: str
     when: datetime | None
     state: str = "new"
@@ -146,7 +147,7 @@ class Choice:
 
 @dataclass
 class Plan:
-    """What a download holds, and what is to be done with it."""
+    """The contents of a download, and what to do with each file."""
 
     layout: str
     members: int
@@ -174,7 +175,7 @@ class Source:
         leave: a file that is no part of it, such as a roster in the same folder.
 
     Raises:
-        Refusal: if it is no such thing, or not as a download can be.
+        Refusal: if it is neither, or cannot be a system's download.
     """
 
     def __init__(self, path: Path, zone: tzinfo | None = None, leave: Path | None = None):
@@ -259,23 +260,23 @@ class Source:
             for name in sorted([*folders, *files]):
                 path = Path(root, name)
                 inside = path.relative_to(self.path).as_posix()
-                found = path.lstat()
-                if stat.S_ISLNK(found.st_mode):
+                status = path.lstat()
+                if stat.S_ISLNK(status.st_mode):
                     self._leave(inside, "is a link")
                     continue
                 if name in folders or (self.leave and path.samefile(self.leave)):
                     continue
-                if not stat.S_ISREG(found.st_mode):
+                if not stat.S_ISREG(status.st_mode):
                     self._leave(inside, "is a device, a pipe or a socket")
                     continue
-                when = datetime.fromtimestamp(int(found.st_mtime)).astimezone()
-                yield Member(inside, found.st_size, roster.utc(when), path)
+                when = datetime.fromtimestamp(int(status.st_mtime)).astimezone()
+                yield Member(inside, status.st_size, roster.utc(when), path)
 
     def _leave(self, path: str, reason: str) -> None:
         self.left.append(f"{printable(path)[:120]}: {reason}; left out")
 
     def _look(self, path: str) -> None:
-        """Insist that a path leads somewhere inside, on every system."""
+        """Check that a path stays inside the archive, on every operating system."""
         if len(path) > MAX_PATH:
             raise self._refuse(path, f"is a name of more than {MAX_PATH} characters")
         if "\0" in path:
@@ -320,7 +321,7 @@ def _folded(name: str) -> str:
 # --- layouts
 
 
-def recognize(source: Source) -> tuple[str, list[Found]]:
+def recognize(source: Source) -> tuple[str, list[Upload]]:
     """Which system's download it is, and what the layout says of each file.
 
     Raises:
@@ -332,7 +333,7 @@ def recognize(source: Source) -> tuple[str, list[Found]]:
         if not any(LITTER.fullmatch(part) for part in member.path.split("/"))
     ]
     paths = [PurePosixPath(member.path).parts for member in members]
-    # A folder around all, as unpacking makes it, says nothing.
+    # A single folder around everything, as unpacking makes it, carries no information.
     tops = {parts[0] for parts in paths}
     cut = 0
     if len(tops) == 1 and all(len(parts) > 1 for parts in paths):
@@ -356,23 +357,23 @@ def recognize(source: Source) -> tuple[str, list[Found]]:
 
 
 def _times(members: list[Member]) -> bool:
-    """Whether the members' times are their own, and not the download's."""
+    """Whether the members have times of their own rather than the download's."""
     times = sorted(member.time for member in members if member.time)
     return len(times) > 1 and times[-1] - times[0] > DOWNLOAD
 
 
-def _canvas(inner: list) -> Iterator[Found]:
+def _canvas(inner: list) -> Iterator[Upload]:
     for member, parts in inner:
         matched = CANVAS.fullmatch(parts[0]) if len(parts) == 1 else None
         if matched is None or ANONYMOUS.fullmatch(parts[0]):
-            yield Found(member, None, parts[-1])
+            yield Upload(member, None, parts[-1])
             continue
         name, late, user, file, rest = matched.groups()
         owner = Owner(name, id=user, kind="canvas")
-        yield Found(member, owner, rest, late=bool(late), order=int(file[:18]), folder=parts[0])
+        yield Upload(member, owner, rest, late=bool(late), order=int(file[:18]), folder=parts[0])
 
 
-def _moodle(inner: list, members: list[Member]) -> Iterator[Found]:
+def _moodle(inner: list, members: list[Member]) -> Iterator[Upload]:
     own_times = _times(members)
     for member, parts in inner:
         matched = MOODLE.fullmatch(parts[0])
@@ -382,7 +383,7 @@ def _moodle(inner: list, members: list[Member]) -> Iterator[Found]:
         elif team:
             (name, plugin, rest), number = team.groups(), ""
         else:
-            yield Found(member, None, parts[-1])
+            yield Upload(member, None, parts[-1])
             continue
         file = parts[-1] if len(parts) > 1 else rest or ""
         if plugin == "onlinetext" and not file.lower().endswith(".ipynb"):
@@ -390,15 +391,15 @@ def _moodle(inner: list, members: list[Member]) -> Iterator[Found]:
         owner = Owner(name, id=number, kind="moodle")
         folder = f"{name}_{number}_assignsubmission_file_" if number else ""
         when = member.time if own_times else None
-        yield Found(member, owner, file, when=when, folder=folder)
+        yield Upload(member, owner, file, when=when, folder=folder)
 
 
-def _gradescope(source: Source, metadata: Member, inner: list) -> Iterator[Found]:
+def _gradescope(source: Source, metadata: Member, inner: list) -> Iterator[Upload]:
     data = source.read(metadata, MAX_METADATA)
     if len(data) > MAX_METADATA:
         raise source._refuse(metadata.path, f"is larger than {MAX_METADATA // 2**20} MB")
     try:
-        # Text and nothing else: no dates, no numbers, no objects.
+        # Plain text only: no dates, numbers or objects.
         entries = yaml.load(data, getattr(yaml, "CBaseLoader", yaml.BaseLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise Refusal(
@@ -411,13 +412,13 @@ def _gradescope(source: Source, metadata: Member, inner: list) -> Iterator[Found
         entry = entries.get(parts[0]) if len(parts) > 1 else None
         people = entry.get(":submitters") if isinstance(entry, dict) else None
         owners = [
-            Owner(*(_text(who, name) for name in (":name", ":sid", ":email")), kind="gradescope")
-            for who in (people if isinstance(people, list) else [])
-            if isinstance(who, dict)
+            Owner(*(_text(each, name) for name in (":name", ":sid", ":email")), kind="gradescope")
+            for each in (people if isinstance(people, list) else [])
+            if isinstance(each, dict)
         ]
         when = roster.moment(_text(entry, ":created_at").replace("UTC", "Z")) if owners else None
         for owner in owners or [None]:
-            yield Found(member, owner, parts[-1], when=when, folder=parts[0])
+            yield Upload(member, owner, parts[-1], when=when, folder=parts[0])
 
 
 def _text(entry: dict, name: str) -> str:
@@ -425,7 +426,7 @@ def _text(entry: dict, name: str) -> str:
     return printable(value)[:100].strip() if isinstance(value, str) else ""
 
 
-def _plain(inner: list, members: list[Member]) -> Iterator[Found]:
+def _plain(inner: list, members: list[Member]) -> Iterator[Upload]:
     own_times = _times(members) or len(members) == 1
     names: dict[str, str] = {}
     for member, parts in inner:
@@ -434,7 +435,7 @@ def _plain(inner: list, members: list[Member]) -> Iterator[Found]:
         name = names.setdefault(_folded(name), name)
         owner = Owner(name) if len(parts) == 1 and dot and suffix.lower() == "ipynb" else None
         when = member.time if own_times else None
-        yield Found(member, owner, parts[-1], when=when, folder=parts[0])
+        yield Upload(member, owner, parts[-1], when=when, folder=parts[0])
 
 
 # --- the plan
@@ -443,26 +444,26 @@ def _plain(inner: list, members: list[Member]) -> Iterator[Found]:
 def plan(
     course: Course, assignment: str, source: Source, table: roster.Table | None, zone: tzinfo | None
 ) -> Plan:
-    """What there is to do, without doing any of it.
+    """Work out what to do, without doing it.
 
     Raises:
         Refusal: if the download or the roster cannot be used.
     """
-    layout, found = recognize(source)
+    layout, uploads = recognize(source)
     result = Plan(layout, len(source.members) + len(source.left), unusable=[*source.left])
     enrolled = students(course, assignment)
     if layout == "moodle":
-        owners = dict.fromkeys(one.owner for one in found if one.owner)
+        owners = dict.fromkeys(one.owner for one in uploads if one.owner)
         same_assignment(assignment, [(o.name, o.id) for o in owners], enrolled, source.shown)
     if table is not None:
         result.people = roster.named(roster.people(table, zone), enrolled)
         if "extension" in table.columns or table.kind == "moodle":
             result.extensions = table.kind
-        files = _by_roster(found, result)
+        files = _by_roster(uploads, result)
     else:
-        files = _by_archive(found, result, enrolled)
+        files = _by_archive(uploads, result, enrolled)
     people = result.people or [person for person, _ in files]
-    result.notes += roster.twins(people, enrolled)
+    result.notes += roster.possible_duplicates(people, enrolled)
     due, extensions = _dates(course, assignment)
     others = {_folded(name) for name in course.assignments()} - {_folded(assignment)}
     release = _release(course, assignment)
@@ -474,7 +475,7 @@ def plan(
             if person.extension:
                 choice.granted = result.extensions
             elif due and more and result.extensions and choice.granted == result.extensions:
-                # What a table granted, the next one of its kind can take back; nothing else can.
+                # Only a table of the same kind can take back what a table granted.
                 choice.withdrawn, choice.granted = True, ""
             elif due and more:
                 choice.person = replace(person, extension=due + more)
@@ -482,6 +483,7 @@ def plan(
             if choice.state == "absent":
                 continue
             result.choices.append(choice)
+    _insist_on_this_one(course, assignment, result.choices)
     result.choices.sort(key=lambda choice: choice.person.learner)
     there = {person.learner for person, mine in files if mine}
     result.nothing = sorted(p.learner for p in result.people if p.learner not in there)
@@ -491,15 +493,33 @@ def plan(
     return result
 
 
-def _by_roster(found: list[Found], result: Plan) -> list[tuple[Person, list[Found]]]:
+def _insist_on_this_one(course: Course, assignment: str, choices: list[Choice]) -> None:
+    """Refuse a download in which most learners' files have the name of another assignment."""
+    others = {_folded(name): name for name in course.assignments() if name != assignment}
+    named = Counter(
+        others[name]
+        for choice in choices
+        if choice.stand_in
+        for name in [*{*_stem(choice.upload.file)} & others.keys()][:1]
+    )
+    ours = sum(not choice.stand_in for choice in choices)
+    for other, count in named.most_common(1):
+        if count > max(ours, FEW):
+            raise Refusal(
+                f"{count} learners have a file of {other}, and {ours} one of {assignment}: say "
+                f"which assignment the download is of, ASSIGNMENT={other}"
+            )
+
+
+def _by_roster(uploads: list[Upload], result: Plan) -> list[tuple[Person, list[Upload]]]:
     """Whose files these are, by the roster."""
-    owned: dict[Owner, list[Found]] = defaultdict(list)
-    for one in found:
+    owned: dict[Owner, list[Upload]] = defaultdict(list)
+    for one in uploads:
         if one.owner is None:
             result.unmatched.append(f"{_path(one)}: the name does not say whose it is")
         else:
             owned[one.owner].append(one)
-    files: dict[str, list[tuple[Owner, list[Found]]]] = defaultdict(list)
+    files: dict[str, list[tuple[Owner, list[Upload]]]] = defaultdict(list)
     for owner, mine in owned.items():
         person, reason = roster.find(owner, result.people)
         if person is None:
@@ -514,8 +534,8 @@ def _by_roster(found: list[Found], result: Plan) -> list[tuple[Person, list[Foun
     ]
 
 
-def _one(person: Person, theirs: list[tuple[Owner, list[Found]]], result: Plan) -> list[Found]:
-    """A learner's files; of several owners whom the system tells apart, only the sure one's."""
+def _one(person: Person, theirs: list[tuple[Owner, list[Upload]]], result: Plan) -> list[Upload]:
+    """A learner's files; where the system distinguishes several owners, only the certain one's."""
     if len({owner.id for owner, _ in theirs}) > 1:
         ids = {*person.ids, person.participant} - {""}
         sure = [entry for entry in theirs if entry[0].id in ids]
@@ -529,11 +549,11 @@ def _one(person: Person, theirs: list[tuple[Owner, list[Found]]], result: Plan) 
 
 
 def _by_archive(
-    found: list[Found], result: Plan, enrolled: list[Person]
-) -> list[tuple[Person, list[Found]]]:
-    """Whose files these are, by the download itself and by whom the gradebook knows."""
-    owned: dict[Owner, list[Found]] = defaultdict(list)
-    for one in found:
+    uploads: list[Upload], result: Plan, enrolled: list[Person]
+) -> list[tuple[Person, list[Upload]]]:
+    """Whose files these are, by the download itself and the learners in the gradebook."""
+    owned: dict[Owner, list[Upload]] = defaultdict(list)
+    for one in uploads:
         if one.owner is None:
             result.unmatched.append(f"{_path(one)}: the name does not say whose it is")
         elif roster.mixed(one.owner.name):
@@ -544,7 +564,7 @@ def _by_archive(
             )
         else:
             owned[one.owner].append(one)
-    files: dict[str, list[tuple[Owner, list[Found]]]] = defaultdict(list)
+    files: dict[str, list[tuple[Owner, list[Upload]]]] = defaultdict(list)
     new: list[Owner] = []
     for owner, mine in owned.items():
         person, _ = roster.find(owner, enrolled)
@@ -567,7 +587,7 @@ def _by_archive(
 
 
 def _person(owner: Owner) -> Person:
-    """A learner of whom only the download is known."""
+    """A learner known only from the download."""
     if owner.kind == "plain":
         return Person(login=owner.name)
     if owner.kind == "canvas":  # last and first name in one word
@@ -579,7 +599,7 @@ def _person(owner: Owner) -> Person:
 
 def _choose(
     person: Person,
-    mine: list[Found],
+    mine: list[Upload],
     source: Source,
     assignment: str,
     others: set[str],
@@ -626,13 +646,13 @@ def _choose(
         shown[MAX_TRIES:] = [f"{person.learner}: {len(shown) - MAX_TRIES} more that are none"]
     result.extra += shown
     if not ranked:
-        if mine:
-            result.unusable.append(f"{person.learner}: handed in nothing that can be taken")
         with contextlib.suppress(Reject):
             for one in [*useless, *no_notebook][:1]:
                 data = _stand_in(source.read(one.member))
                 when = person.submitted or one.when
                 return Choice(person, one, _digest(data), when, stand_in=True)
+        if mine:
+            result.unusable.append(f"{person.learner}: handed in nothing that can be taken")
         return None
     ranked.sort(key=lambda entry: entry[0])
     rank, one, digest = ranked[-1]
@@ -647,7 +667,7 @@ def _choose(
 
 
 def _stand_in(data: bytes) -> bytes:
-    """What is graded in place of a file that is no notebook: the file, unless it is too large."""
+    """What is graded when a file is no notebook: the file itself, unless it is too large."""
     return data if len(data) <= MAX_BYTES else b""
 
 
@@ -684,7 +704,7 @@ def _judge(
     """Add when it was handed in, what becomes of what is there already, and who is late."""
     person = choice.person
     until = max(due, person.extension) if due and person.extension else due
-    if result.layout == "canvas" and choice.found.late and choice.when is None and due:
+    if result.layout == "canvas" and choice.upload.late and choice.when is None and due:
         choice.when = due + timedelta(seconds=1)  # by how much, Canvas does not say
     folder = course.folder("submitted", person.learner, assignment)
     if os.path.lexists(folder):
@@ -723,19 +743,19 @@ def _compare(course: Course, assignment: str, choice: Choice, folder: Path, resu
         choice.state = "retimed"
     elif before and choice.when and choice.when != before:
         choice.state = "older" if choice.when < before else "replaces"
-    elif choice.found.order < order:
+    elif choice.upload.order < order:
         choice.state = "older"
 
 
 def _remark(
     result: Plan, due: datetime | None, zone: tzinfo | None, table: roster.Table | None
 ) -> None:
-    """Say what is not known, and what that means for who is late."""
+    """Report which times are unknown, and what that means for lateness."""
     times = [choice.when for choice in result.choices]
     say = result.notes.append
     if due is None:
         say("the assignment has no due date here, so nobody is late")
-    if result.layout == "canvas" and any(choice.found.late for choice in result.choices):
+    if result.layout == "canvas" and any(choice.upload.late for choice in result.choices):
         say(
             "Canvas says who was late, and not by how much: it counts as a second here"
             if due
@@ -768,7 +788,7 @@ def _remark(
         say(f"{len(extended)} {'has' if len(extended) == 1 else 'have'} an extension")
 
 
-def _path(one: Found) -> str:
+def _path(one: Upload) -> str:
     return printable(one.member.path)[:120]
 
 
@@ -802,15 +822,15 @@ def open_gradebook(course: Course) -> Iterator[Gradebook]:
 
 
 def has_gradebook(course: Course) -> bool:
-    """Whether there is one already; opening it would make one."""
+    """Whether there is one already (opening it would create one)."""
     path = storage.gradebook_file(course)
     return path is None or path.is_file()
 
 
 def students(course: Course, assignment: str) -> list[Person]:
-    """Those whom the gradebook knows, with Moodle's numbers of them in this assignment.
+    """The learners in the gradebook, with Moodle's numbers of them in this assignment.
 
-    Making a gradebook only to look is left to the real run.
+    A dry run does not create a gradebook.
     """
     if not has_gradebook(course):
         return []
@@ -831,7 +851,7 @@ def students(course: Course, assignment: str) -> list[Person]:
 
 
 def collected(course: Course, assignment: str, learner: str) -> dict[str, str]:
-    """What was noted of a submission when it was collected; empty if it was not."""
+    """What was recorded about a submission when it was collected; empty if it was not."""
     path = course.progress(assignment) / "collected" / f"{learner}.json"
     try:
         entry = json.loads(path.read_text(encoding="utf-8"))
@@ -854,7 +874,7 @@ def _from(course: Course, assignment: str, layout: str) -> list[str]:
 def same_assignment(
     assignment: str, numbers: Iterable[tuple[str, str]], enrolled: list[Person], shown: str
 ) -> None:
-    """Insist that Moodle's numbers of participants are those of this assignment.
+    """Check that Moodle's participant numbers are those of this assignment.
 
     Args:
         assignment: which assignment.
@@ -863,7 +883,7 @@ def same_assignment(
         shown: the name of the download or the worksheet.
 
     Raises:
-        Refusal: if more of them contradict what was noted than agree.
+        Refusal: if more of them contradict the recorded numbers than agree with them.
     """
     noted: dict[str, set[str]] = defaultdict(set)
     for person in enrolled:
@@ -886,7 +906,7 @@ def same_assignment(
 
 
 def _dates(course: Course, assignment: str) -> tuple[datetime | None, dict[str, timedelta]]:
-    """The due date (UTC), and who has how much more time."""
+    """The due date (UTC), and the extension of each learner who has one."""
     if not has_gradebook(course):
         return None, {}
     with open_gradebook(course) as gradebook:
@@ -898,11 +918,11 @@ def _dates(course: Course, assignment: str) -> tuple[datetime | None, dict[str, 
         return due, {one.student_id: one.extension for one in every if one.extension}
 
 
-# --- doing it
+# --- carrying out the plan
 
 
 def do(course: Course, assignment: str, source: Source, result: Plan) -> None:
-    """Write what the plan says; each submission whole or not at all, and safe to repeat.
+    """Carry out the plan; each submission completely or not at all, and safe to repeat.
 
     What is replaced is kept in ``progress/ASSIGNMENT/replaced/NAME/``, and what feedback has to be
     called to be returned in ``progress/ASSIGNMENT/collected/NAME.json``.
@@ -928,7 +948,7 @@ def _write(course: Course, assignment: str, source: Source, choice: Choice) -> N
     target = course.folder("submitted", learner, assignment)
     if target.parent.is_symlink() or (target.parent.exists() and not target.parent.is_dir()):
         raise Refusal(f"submitted/{learner} is a link or a file: remove it")
-    data = source.read(choice.found.member)
+    data = source.read(choice.upload.member)
     data = _stand_in(data) if choice.stand_in else data
     if _digest(data) != choice.digest:
         raise Refusal(f"{source.shown} changed while it was read; run the same command again")
@@ -945,7 +965,7 @@ def _write(course: Course, assignment: str, source: Source, choice: Choice) -> N
 
 
 def _keep(course: Course, assignment: str, learner: str) -> Path:
-    """Where what is replaced goes: a number of its own for each."""
+    """A new numbered folder for the submission that is replaced."""
     folder = course.progress(assignment) / "replaced" / learner
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
@@ -959,23 +979,23 @@ def _note(course: Course, assignment: str, choice: Choice, result: Plan) -> None
 
     :mod:`grading.hand_back` needs the one, and the next :func:`plan` the other.
     """
-    found, owner, learner = choice.found, choice.found.owner, choice.person.learner
+    upload, owner, learner = choice.upload, choice.upload.owner, choice.person.learner
     before = collected(course, assignment, learner)
     stamp = course.folder("submitted", learner, assignment) / "timestamp.txt"
-    entry = {"layout": result.layout, "folder": found.folder, "id": owner.id, "name": owner.name}
-    entry |= {"file": found.file, "sha256": choice.digest, "order": found.order}
+    entry = {"layout": result.layout, "folder": upload.folder, "id": owner.id, "name": owner.name}
+    entry |= {"file": upload.file, "sha256": choice.digest, "order": upload.order}
     entry |= {"time": str(timestamp(stamp)[0])}
     if choice.state in ("older", "kept"):
         entry = before
     entry |= {"granted": choice.granted}
     if not entry.keys() > {"granted"}:
-        return  # put here by hand, and nothing of it was ever collected
+        return  # put here by hand, never collected
     path = course.progress(assignment) / "collected" / f"{learner}.json"
     storage.write(path, json.dumps(entry, indent=1))
 
 
 def _enrol(course: Course, assignment: str, result: Plan) -> None:
-    """Make the gradebook know names, addresses and extensions."""
+    """Enter names, addresses and extensions into the gradebook."""
     there = {choice.person.learner: choice.person for choice in result.choices}
     everybody = {person.learner: person for person in result.people} | there
     due, before = _dates(course, assignment)
@@ -999,7 +1019,7 @@ def _enrol(course: Course, assignment: str, result: Plan) -> None:
             gradebook.update_or_create_submission(assignment, name, extension=more)
 
 
-# --- saying it
+# --- the report
 
 
 def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
@@ -1010,7 +1030,7 @@ def tell(result: Plan, source: Source, assignment: str, done: bool) -> str:
     for choice in result.choices:
         state = "verdict" if choice.stand_in and choice.state == "new" else choice.state
         when = f"{choice.when:%Y-%m-%d %H:%M} UTC" if choice.when else "time unknown"
-        line = f"{choice.person.learner}: {_path(choice.found)}  ({when})"
+        line = f"{choice.person.learner}: {_path(choice.upload)}  ({when})"
         states[state].append(line)
     late = [
         f"{choice.person.learner}: by "
@@ -1075,7 +1095,7 @@ def zone_of(name: str | None) -> tzinfo | None:
 
 @storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
-    """Show what would be taken, or take it; 0, or 2 if refused."""
+    """Show what would be collected, or collect it; return 0, or 2 if refused."""
     parser = argparse.ArgumentParser(
         prog="python -m grading.collect",
         description="Bring a download of Canvas, Moodle or Gradescope into submitted/.",

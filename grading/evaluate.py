@@ -88,7 +88,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is written down of a submission.
+    """What is stored for a submission.
 
     Attributes:
         verdict: how the job ended.
@@ -146,7 +146,7 @@ def evaluate(task: Task) -> Outcome:
 def refuse(
     assignment: str, reason: str, max_score: float, config: Config, about: About = ABOUT
 ) -> Outcome:
-    """No points: the copy and the page say why."""
+    """The outcome without points; the copy and the page say why."""
     rendered = _render(
         feedback.refusal(reason),
         assignment,
@@ -163,7 +163,7 @@ def refuse(
 def _render(
     notebook: NotebookNode, assignment: str, *, config: Config, about: About = ABOUT, **shown
 ) -> dict[str, str]:
-    """Have :func:`render` called in a process of its own."""
+    """Call :func:`render` in a process of its own."""
     argument = shown | {"notebook": notebook, "assignment": assignment, "about": asdict(about)}
     argument["config"] = json.loads(json.dumps(config, default=str))
     argument["server"] = pool.fork_server("grading.rendering").path
@@ -181,13 +181,13 @@ def render(argument: dict) -> dict:
 
 
 def prepare() -> None:
-    """Have imported and compiled what a page needs, before any fork."""
+    """Import and compile what a page needs, before any fork."""
     shown = {"points": {}, "max_score": 0.0, "penalty": 0.0, "comments": {}, "about": {}}
     render({"notebook": new_notebook(), "assignment": "", "config": {}} | shown)
 
 
 def fill(notebook: NotebookNode, places: tuple[int, ...], outputs: list[list[dict]]) -> None:
-    """Put each cell's outputs in its place, and say of the others that they were not run.
+    """Put each cell's outputs in their place, and mark the other cells as not run.
 
     Of a graded cell only an error decides: nbgrader would also read a score from a displayed
     number, and zero from any text on stderr (a warning in correct code). So a displayed value

@@ -1,4 +1,4 @@
-"""Collect from nbgrader's exchange, where every account of the machine writes what it likes.
+"""Collect from nbgrader's exchange, a folder in which every account of the machine can write.
 
 The folder ``inbound`` is open to all. What `nbgrader submit` puts there can also be made by hand:
 with links in it, under a classmate's name, with any time in the folder's name and in
@@ -41,7 +41,7 @@ SLACK = timedelta(seconds=60)  # `nbgrader submit` reads the clock first and wri
 FOLDERS = 100  # a learner's last ones, for one assignment; older ones are not looked at
 LISTED = 1000  # entries of a folder that are looked at, and
 OTHERS = 5  # notebooks of other names among them that are copied: they explain a missing one
-SAID = 5  # lines about the folders of one account
+MAX_LOGGED = 5  # lines about the folders of one account
 
 
 class Refused(Exception):
@@ -80,7 +80,7 @@ def handed_in(claimed: str, changed: int) -> datetime:
 
 
 def opened(stack: contextlib.ExitStack, name: str, parent: int | None, flags: int = 0) -> int:
-    """A descriptor until the stack ends. A link is not followed, a pipe not waited for."""
+    """Open a descriptor that the stack closes. Links are not followed, pipes not waited for."""
     flags |= os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     handle = os.open(name, flags, dir_fd=parent)
     stack.callback(os.close, handle)
@@ -95,7 +95,7 @@ def take(
     Args:
         inbound: the descriptor of the exchange's folder.
         name: the name of the submission's folder in it.
-        owner: the account that it has to belong to; None if accounts mean nothing here.
+        owner: the account that it has to belong to; None if all people share one account.
         notebook: the file that is asked for.
 
     Raises:
@@ -104,10 +104,10 @@ def take(
     """
     with contextlib.ExitStack() as stack:
         folder = opened(stack, name, inbound, os.O_DIRECTORY)
-        found = os.fstat(folder)
-        if owner is not None and account(found.st_uid) != owner:
-            raise Refused(f"it belongs to {account(found.st_uid)}")
-        if found.st_dev != os.fstat(inbound).st_dev:
+        status = os.fstat(folder)
+        if owner is not None and account(status.st_uid) != owner:
+            raise Refused(f"it belongs to {account(status.st_uid)}")
+        if status.st_dev != os.fstat(inbound).st_dev:
             raise Refused("it is on another disk")
         with os.scandir(folder) as entries:
             listed = sorted(entry.name for entry in islice(entries, LISTED))
@@ -133,14 +133,14 @@ def _read(folder: int, name: str) -> tuple[bytes, int]:
             link = stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
             reason = "is a link" if link else f"cannot be opened ({error.strerror})"
             raise Refused(f"{shown} {reason}") from None
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise Refused(f"{shown} is not a file")
-        if found.st_uid != home.st_uid:
-            raise Refused(f"{shown} belongs to {account(found.st_uid)}")
-        if found.st_nlink != 1:
+        if status.st_uid != home.st_uid:
+            raise Refused(f"{shown} belongs to {account(status.st_uid)}")
+        if status.st_nlink != 1:
             raise Refused(f"{shown} has a second name (a hard link)")
-        if found.st_dev != home.st_dev:
+        if status.st_dev != home.st_dev:
             raise Refused(f"{shown} is on another disk")
         with os.fdopen(os.dup(handle), "rb") as file:
             data = file.read(MAX_BYTES + 1)  # one more: then grading says that it is too large
@@ -176,10 +176,10 @@ class Collect(ExchangeCollect):
         failed = []
         with contextlib.ExitStack() as stack:
             inbound = self._inbound(stack)
-            found = self._folders(inbound)
-            if not found:
+            by_learner = self._folders(inbound)
+            if not by_learner:
                 self.log.warning("No submissions of '%s' to collect", self.coursedir.assignment_id)
-            for learner, folders in sorted(found.items()):
+            for learner, folders in sorted(by_learner.items()):
                 submission = self._newest(inbound, learner, folders)
                 try:
                     if submission:
@@ -187,8 +187,8 @@ class Collect(ExchangeCollect):
                 except OSError as error:
                     failed.append(f"{learner} ({error})")
         for owner, count in self.refused.items():
-            if count > SAID:
-                self.log.error("%d more folders of %s are not collected", count - SAID, owner)
+            if count > MAX_LOGGED:
+                self.log.error("%d more folders of %s are not collected", count - MAX_LOGGED, owner)
         if failed:
             self.fail(f"could not be written into the course's folder: {', '.join(failed)}")
 
@@ -208,7 +208,7 @@ class Collect(ExchangeCollect):
 
     def _folders(self, inbound: int) -> dict[str, list[str]]:
         """Each learner's last folders for this assignment, the one that was changed last first."""
-        found = defaultdict(list)
+        by_learner = defaultdict(list)
         name_of = lru_cache(account)
         with os.scandir(inbound) as entries:
             for entry in entries:
@@ -227,10 +227,13 @@ class Collect(ExchangeCollect):
                     elif not stat.S_ISDIR(status.st_mode):
                         self._refuse(entry.name, owner, "it is a link or a file")
                     else:
-                        heapq.heappush(found[learner], (status.st_ctime_ns, entry.name))
-                        if len(found[learner]) > FOLDERS:
-                            heapq.heappop(found[learner])
-        return {learner: [name for _, name in sorted(found[learner])[::-1]] for learner in found}
+                        heapq.heappush(by_learner[learner], (status.st_ctime_ns, entry.name))
+                        if len(by_learner[learner]) > FOLDERS:
+                            heapq.heappop(by_learner[learner])
+        return {
+            learner: [name for _, name in sorted(by_learner[learner])[::-1]]
+            for learner in by_learner
+        }
 
     def _newest(
         self, inbound: int, learner: str, folders: list[str]
@@ -240,26 +243,26 @@ class Collect(ExchangeCollect):
         for name in folders:
             owner = learner if self.check_owner else None
             try:
-                found = take(inbound, name, owner, f"{self.coursedir.assignment_id}.ipynb")
+                taken = take(inbound, name, owner, f"{self.coursedir.assignment_id}.ipynb")
             except (Refused, OSError) as problem:
                 self._refuse(name, learner, str(problem))
                 continue
-            if self.duedate is None or found[0] <= self.duedate:
-                return self._told(name, found)
-            newest = newest or (name, found)
-        return newest and self._told(*newest)
+            if self.duedate is None or taken[0] <= self.duedate:
+                return self._log_time(name, taken)
+            newest = newest or (name, taken)
+        return newest and self._log_time(*newest)
 
-    def _told(self, name: str, found: tuple[datetime, dict]) -> tuple[datetime, dict]:
+    def _log_time(self, name: str, taken: tuple[datetime, dict]) -> tuple[datetime, dict]:
         learner, _, claimed, *_ = map(printable, name.split("+"))
-        if f"{found[0]:{STAMP}}" != claimed:
+        if f"{taken[0]:{STAMP}}" != claimed:
             self.log.warning(
                 "%s: handed in at %s by the exchange's clock; the name says %s",
-                *(learner, f"{found[0]:{STAMP}}", claimed),
+                *(learner, f"{taken[0]:{STAMP}}", claimed),
             )
-        return found
+        return taken
 
     def _store(self, learner: str, when: datetime, files: dict[str, bytes]) -> None:
-        """Put a submission into the course's folder, if it is new there; all of it or nothing."""
+        """Put a submission into the course's folder if it is new; completely or not at all."""
         assignment = self.coursedir.assignment_id
         target = Path(
             self.coursedir.format_path(self.coursedir.submitted_directory, learner, assignment)
@@ -290,18 +293,18 @@ class Collect(ExchangeCollect):
             made.rename(target)
 
     def _refuse(self, name: str, owner: str, reason: str) -> None:
-        """Say that a folder is left out; not more than a few times of one account."""
+        """Log that a folder is left out; only a few times for each account."""
         self.refused[owner] += 1
-        if self.refused[owner] <= SAID:
+        if self.refused[owner] <= MAX_LOGGED:
             learner, path = printable(name.split("+")[0]), Path(self.inbound_path, printable(name))
             self.log.error("%s: not collected: %s: %s", learner, path, reason)
 
 
 class Extractor(ExtractorPlugin):
-    """The first half of `nbgrader zip_collect`: plain files are taken, and archives stay shut.
+    """The first half of `nbgrader zip_collect`: plain files are copied, archives are not unpacked.
 
-    In an archive, a learner chooses every name, so also a classmate's, and the size. nbgrader also
-    copies what a link leads to, with the rights of whoever collects.
+    The author of an archive chooses every name in it, possibly a classmate's, and every size.
+    nbgrader also copies what a link leads to, with the permissions of the person who collects.
     """
 
     def extract(self, archive_path: str, extracted_path: str) -> None:

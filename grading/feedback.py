@@ -2,8 +2,8 @@
 
 The first screen has the name, the score, how late it was, each task, and for each failure what the
 check says with the learner's line. The notebook follows, the learner's cells open and the given
-ones folded. The page is one file of at most :data:`MAX_BYTES`: it runs no script, asks nobody for
-anything, and holds neither the source of hidden tests nor their tracebacks.
+ones folded. The page is one file of at most :data:`MAX_BYTES`: it runs no script, makes no network
+request, and holds neither the source of hidden tests nor their tracebacks.
 
 The classes are also named in ``nbgrader_config.py``, so that `nbgrader generate_feedback`, after
 scores were given by hand, makes the same page from the graded copy.
@@ -50,7 +50,7 @@ DEFINED = re.compile(r"^def (\w+)", re.MULTILINE)
 QUOTED = re.compile(r"`([^`\n]{1,100})`")
 MARKUP = re.compile(r"[$`*\\{}#]|\]\([^)]*\)|^[|>\s-]+|(?<!\w)_|_(?!\w)")
 LINK = re.compile(r"https?://[^\s\"'<>]{1,500}")
-# What the page says in place of what does not fit, by the order in which it goes.
+# The page's notes in place of what does not fit, in the order in which things are left out.
 GIVEN, TEST, OUTPUT, ANSWER = range(4)
 LEFT_OUT = {
     GIVEN: "[Left out to keep this page small: it is as in the notebook that you were given.]",
@@ -61,7 +61,7 @@ LEFT_OUT = {
 WRAPPER = 100  # bytes around a cell
 PREVIEW = 1200  # characters that are shown of an answer that is left out
 
-# The reader's browser runs nothing and asks nobody: neither for us nor for what was handed in.
+# The browser runs no script and makes no request, neither ours nor the submission's.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'"
 HERE = Path(__file__).parent
 TEMPLATES = Environment(
@@ -185,8 +185,8 @@ def _message(output: NotebookNode) -> str:
     place = PLACE.search(text)
     message = output.evalue or "a test failed"
     if output.ename == "NotImplementedError" and not output.evalue:
-        found = UNWRITTEN.search(text)
-        message = found[0] if found else NOT_WRITTEN
+        match = UNWRITTEN.search(text)
+        message = match[0] if match else NOT_WRITTEN
     elif output.ename not in ("AssertionError", "Stopped"):
         message = f"{output.ename}: {message}"
     return message if place is None or PLACE.search(message) else f"{message}{place[0]}"
@@ -198,15 +198,15 @@ class FeedbackExporter(Exporter):
     file_extension = ".html"
 
     def _init_preprocessors(self):
-        """None but nbgrader's: some that nbconvert adds take a long time over odd text."""
+        """Only nbgrader's: some preprocessors that nbconvert adds are slow on unusual text."""
 
     def from_notebook_node(self, nb: NotebookNode, resources: dict | None = None, **kw):
         nb, resources = super().from_notebook_node(nb, resources, **kw)
         known = resources["nbgrader"]
         with Gradebook(known["db_url"]) as gradebook:
-            found = about(gradebook, known["assignment"], known["student"])
+            details = about(gradebook, known["assignment"], known["student"])
         scores = known["score"], known["max_score"], known["late_penalty"]
-        return _page(nb, known["assignment"], *scores, found), resources
+        return _page(nb, known["assignment"], *scores, details), resources
 
 
 def page(
@@ -246,7 +246,7 @@ def page(
 
 
 def refusal(reason: str) -> NotebookNode:
-    """What stands in place of a submission that gets no points: a notebook that says why."""
+    """The notebook shown in place of a submission that gets no points; it says why."""
     # The reason may quote a file's name. As numbers, characters are neither Markdown nor HTML.
     plain = "".join(c if c.isalnum() or c in " .,:" else f"&#{ord(c)};" for c in reason)
     text = f"**No points: this submission could not be graded.**\n\n{plain}"
@@ -255,7 +255,7 @@ def refusal(reason: str) -> NotebookNode:
     return made
 
 
-# --- what came of each cell
+# --- the outcome of each cell
 
 
 @dataclass
@@ -346,7 +346,7 @@ def _page(
 ) -> str:
     refused = notebook.metadata.get("refused", "")
     parts = [] if refused else _parts(notebook, about, server)
-    titles = [found for cell in notebook.cells if _given(cell) for found in _titles(cell, 1)]
+    titles = [heading for cell in notebook.cells if _given(cell) for heading in _titles(cell, 1)]
     graded = [part for part in parts if part.graded]
     values = {
         "policy": POLICY,
@@ -359,6 +359,7 @@ def _page(
         "max_score": max_score,
         "penalty": penalty,
         "refused": printable(str(refused))[:2000],
+        "note": str(notebook.metadata.get("note", "")),
         "graded": graded,
         "sections": [(title, list(each)) for title, each in groupby(graded, lambda p: p.heading)],
         "passed": sum(part.state == "passed" for part in graded),
@@ -373,10 +374,10 @@ def _page(
 
 
 def _fitted(template, values: dict, parts: list[Part]) -> str:
-    """The page, with as much left out as it takes to keep it small: what is least needed first."""
+    """The page, shortened until it is small enough; what is least needed goes first."""
     pieces = [piece for part in parts for piece in [part.source, *part.outputs] if piece]
     waiting = sorted(pieces, key=lambda piece: (piece.rank, -len(piece.html)))
-    # Last, whole cells that no test knows: a notebook may have a great many.
+    # Last of all, whole cells that no test uses: a notebook may have a great many.
     extra = [part for part in reversed(parts) if part.kind == "answer" and not part.name]
     while True:
         made = template.render(**values)
@@ -423,8 +424,8 @@ def _part(number: int, cell: NotebookNode, drawn: NotebookNode, about: About) ->
         part.state = _state(part, about)
     elif _given(cell):
         part.kind, part.label = "given", _label(cell)
-    said = marks.get("comment")
-    part.blank = said == BLANK
+    comment = marks.get("comment")
+    part.blank = comment == BLANK
     part.comment = "" if part.blank else drawn.metadata.get("nbgrader", {}).get("comment", "")
     rank = {"given": GIVEN, "test": TEST}.get(part.kind, ANSWER)
     instead = str(escape(LEFT_OUT[rank]))
@@ -483,9 +484,9 @@ def _judge(part: Part, notebook: NotebookNode, cell: NotebookNode, hints: object
             text = text if part.line is None else text.replace(place[0], "", 1)
     else:
         text = strip_ansi("\n".join(map(str, errors[0].traceback)))
-        found = [int(frame[2]) for frame in FRAME.finditer(text)]
+        numbers = [int(frame[2]) for frame in FRAME.finditer(text)]
         lines = cell.source.split("\n")
-        for number in reversed(found):
+        for number in reversed(numbers):
             if 0 < number <= len(lines) and lines[number - 1].strip():
                 if lines[number - 1].strip() in text:
                     part.line = Line(part.number, number, lines[number - 1].strip()[:300])
@@ -504,20 +505,20 @@ def _judge(part: Part, notebook: NotebookNode, cell: NotebookNode, hints: object
 
 def _line(notebook: NotebookNode, number: int, text: str, function: str) -> Line | None:
     """The learner's line with this number and text; of several, that of the named function."""
-    found = []
+    candidates = []
     for place, cell in enumerate(notebook.cells):
         lines = cell.source.split("\n")
         if cell.cell_type != "code" or _given(cell) or is_grade(cell) or number > len(lines):
             continue
         if text and lines[number - 1].strip()[:300] == text:
             named = re.search(rf"\bdef {re.escape(function)}\b", cell.source) is not None
-            found.append((named, Line(place, number, text)))
-    return max(found, default=(False, None))[1]
+            candidates.append((named, Line(place, number, text)))
+    return max(candidates, default=(False, None))[1]
 
 
 def _cut(text: str, room: int = MAX_MESSAGE) -> str:
-    """What fits into so many bytes of HTML, with a note if that is not all."""
-    start = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text[:room])
+    """The text cut to so many bytes of HTML, with a note where something is left out."""
+    start = printable(text[:room], keep="\n")
     while len(str(escape(start)).encode()) > room:
         start = start[: len(start) * 3 // 4]
     left_out = len(text) - len(start)
@@ -535,15 +536,15 @@ def _titles(cell: NotebookNode, level: int) -> list[str]:
     """The headings of a cell: of this level, 1 or 2 and deeper."""
     if cell.cell_type != "markdown":
         return []
-    found = TITLE.findall(cell.source)
-    return [_words(text) for signs, text in found if min(2, len(signs)) == level]
+    headings = TITLE.findall(cell.source)
+    return [_words(text) for signs, text in headings if min(2, len(signs)) == level]
 
 
 def _label(cell: NotebookNode) -> str:
     """What a given cell is about: its heading, its name, or how it begins."""
-    found = TITLE.findall(cell.source) if cell.cell_type == "markdown" else []
-    if found:
-        return _words(found[0][1])
+    headings = TITLE.findall(cell.source) if cell.cell_type == "markdown" else []
+    if headings:
+        return _words(headings[0][1])
     defined = DEFINED.search(cell.source) if cell.cell_type == "code" else None
     if name := cell.metadata.get("nbgrader", {}).get("grade_id") or (defined and defined[1]):
         return f"code: {printable(str(name))[:60]}"

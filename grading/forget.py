@@ -5,8 +5,8 @@ A learner who withdraws may ask for it. First everything is looked for and liste
 repeated: tables that know a learner by other names (an address, a number of the learning management
 system) come before the gradebook, which says what those names are.
 
-A name is taken literally: no patterns, and ``ann`` is not ``ann2``. Other learners' rows keep every
-byte. What this command cannot reach, it names.
+A name is taken literally: no patterns, and ``ann`` is not ``ann2``. Other learners' rows stay the
+same, byte for byte. The command lists what it cannot reach.
 """
 
 import argparse
@@ -19,11 +19,11 @@ import re
 import shutil
 import sqlite3
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from nbgrader.api import Gradebook, MissingEntry, Student
 from sqlalchemy import select, text
@@ -42,6 +42,7 @@ PARTICIPANT = {"identifier"}  # Moodle's number of somebody in one assignment
 EMAIL = {"email", "e mail", "email address", "e mail address"}
 FULL = {"full name", "fullname", "name", "student", "student name"}
 FIRST, LAST = {"first name", "firstname"}, {"last name", "lastname", "surname"}
+TABLE = re.compile(r"\.(csv|zip)", re.IGNORECASE)  # what .gitignore calls learners' data
 ELSEWHERE = (
     "Not reached from here: the learning management system, nbgrader's exchange, backups, mail, "
     "and git, if any of this was ever committed."
@@ -49,13 +50,13 @@ ELSEWHERE = (
 
 
 @dataclass
-class Who:
-    """By what names a learner may be known, all but logins in one spelling (:func:`_key`).
+class Identity:
+    """The names by which a learner may be known; all but logins are normalized (:func:`_key`).
 
     Attributes:
         logins: the name here, and how tables write it; literally.
         emails: addresses.
-        numbers: what the learning management system counts them by.
+        numbers: their ids in the learning management system.
         participants: Moodle's numbers of them, one for each assignment.
         names: first and last name, in either order.
         folders: what their files were called in a download, without an extension.
@@ -73,19 +74,19 @@ class Who:
 
 @dataclass(frozen=True)
 class Step:
-    """Something to delete: what it is called in the list, and what deletes it."""
+    """Something to delete: its line in the list, and the function that deletes it."""
 
     shown: str
     do: Callable[[], None]
 
 
 def forget(course: Course, learner: str, *, dry: bool = False) -> tuple[list[str], list[str]]:
-    """Delete what there is of a learner.
+    """Delete everything that is kept of a learner.
 
     Args:
         course: the course.
         learner: the name of their folders, literally.
-        dry: only look.
+        dry: only list it.
 
     Returns:
         What was deleted, or would be, one line each; and tables with a row that may be theirs.
@@ -100,11 +101,11 @@ def forget(course: Course, learner: str, *, dry: bool = False) -> tuple[list[str
         )
     try:
         with contextlib.nullcontext() if dry else storage.alone(course.root):
-            who = _who(course, learner)
-            steps = _steps(course, learner, who)
+            person = _identity(course, learner)
+            steps = _steps(course, learner, person)
             for step in [] if dry else steps:
                 step.do()
-            return [step.shown for step in steps], who.doubts
+            return [step.shown for step in steps], person.doubts
     except (OSError, SQLAlchemyError, sqlite3.Error, zipfile.BadZipFile) as error:
         reason = storage.explain(error, course) or printable(str(error))
         raise Refusal(
@@ -112,22 +113,30 @@ def forget(course: Course, learner: str, *, dry: bool = False) -> tuple[list[str
         ) from error
 
 
-def _steps(course: Course, learner: str, who: Who) -> list[Step]:
+def _steps(course: Course, learner: str, person: Identity) -> list[Step]:
     reports = course.root / "reports"
     tables = [
         path
         for pattern in ("grades-*.csv", "canvas-*.csv", "moodle-*.csv", "csv-*.csv")
         for path in sorted(reports.glob(pattern))
     ]
-    # What tables say of them besides is needed for the archives.
-    found = [_table(path, who) for path in [*tables, course.root / ROSTER] if path.is_file()]
+    # Tables come first: the archives need the numbers that they give.
+    edits = [_table(path, person) for path in [*tables, course.root / ROSTER] if path.is_file()]
     steps = [
-        _archive(path, who) for path in sorted(reports.glob("*-feedback-*.zip")) if path.is_file()
+        _archive(path, person)
+        for path in sorted(reports.glob("*-feedback-*.zip"))
+        if path.is_file()
     ]
-    steps += found
+    steps += edits
     names = [*course.assignments(), *(path.name for path in (course.root / "progress").glob("*"))]
     pages = {reports / f"{name}-{learner}.html" for name in names}
     steps += [_removal(course, path, "page") for path in sorted(pages) if os.path.lexists(path)]
+    anew = "page, which the next `make report` writes anew"
+    steps += [
+        _removal(course, path, anew)
+        for path in sorted(reports.glob("class-*.html"))
+        if path.is_file() and _mentions(path, learner)
+    ]
     directory = course.directory()
     kinds = ("submitted", "autograded", "feedback")
     for name in [getattr(directory, f"{kind}_directory") for kind in kinds]:
@@ -147,23 +156,26 @@ def _key(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def _who(course: Course, learner: str) -> Who:
-    who = Who({learner, str(report.plain(learner))})
+def _identity(course: Course, learner: str) -> Identity:
+    person = Identity({learner, str(report.plain(learner))})
     if "@" in learner:
-        who.emails.add(_key(learner))
+        person.emails.add(_key(learner))
     with _open(course) as gradebook:
         student = gradebook and _student(gradebook, learner)
         if student:
             first, last = student.first_name or "", student.last_name or ""
-            who.emails |= {_key(student.email or "")}
-            who.numbers |= {_key(student.lms_user_id or "")}
-            who.names |= {_key(f"{first} {last}"), _key(f"{last}, {first}") * bool(first and last)}
+            person.emails |= {_key(student.email or "")}
+            person.numbers |= {_key(student.lms_user_id or "")}
+            person.names |= {
+                _key(f"{first} {last}"),
+                _key(f"{last}, {first}") * bool(first and last),
+            }
             for other in gradebook.students if first or last or student.email else ():
                 name = _key(f"{other.first_name or ''} {other.last_name or ''}")
                 if other.id != learner and ({name, _key(other.email or "")} - {""}) & (
-                    who.names | who.emails
+                    person.names | person.emails
                 ):
-                    who.doubts.append(
+                    person.doubts.append(
                         f"the learner {printable(other.id)} (same name or address: if it is the "
                         "same person, forget that name too)"
                     )
@@ -172,13 +184,13 @@ def _who(course: Course, learner: str) -> Who:
             continue
         with contextlib.suppress(OSError, ValueError, AttributeError):
             noted = json.loads(path.read_text(encoding="utf-8"))
-            number = who.participants if noted.get("layout") == "moodle" else who.numbers
+            number = person.participants if noted.get("layout") == "moodle" else person.numbers
             number.add(_key(str(noted.get("id") or "")))
-            who.names.add(_key(str(noted.get("name") or "")))
-            who.folders.add(str(noted.get("folder") or "").removesuffix(".ipynb"))
-    for each in (who.emails, who.numbers, who.participants, who.names, who.folders):
+            person.names.add(_key(str(noted.get("name") or "")))
+            person.folders.add(str(noted.get("folder") or "").removesuffix(".ipynb"))
+    for each in (person.emails, person.numbers, person.participants, person.names, person.folders):
         each.discard("")
-    return who
+    return person
 
 
 # --- tables and archives
@@ -193,7 +205,7 @@ def _records(data: str, delimiter: str) -> Iterator[tuple[list[str], str]]:
         begin = reader.line_num
 
 
-def _table(path: Path, who: Who) -> Step | None:
+def _table(path: Path, person: Identity) -> Step | None:
     """The rows of a table that are this learner's; None if there are none."""
     data = path.read_bytes()
     encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8"
@@ -213,18 +225,21 @@ def _table(path: Path, who: Who) -> Step | None:
     header = [re.sub(r"[\W_]+", " ", name).strip().casefold() for name in records[0][0]]
     place = "" if path.name == ROSTER else f"{path.parent.name}/"
     shown = f"{place}{printable(path.name)}"
-    rows, doubt = _mine(header, [cells for cells, _ in records[1:]], who)
+    rows, doubt = _mine(header, [cells for cells, _ in records[1:]], person)
     if doubt:
-        who.doubts.append(f"{shown} (a row has their name, and another login, address or number)")
+        person.doubts.append(
+            f"{shown} (a row has their name, and another login, address or number)"
+        )
     if not rows:
         return None
     for row in rows:  # an archive may know them by a number that only this table has
         for name, cell in zip(header, records[row + 1][0], strict=False):
-            who.participants |= {_number(cell)} if name in PARTICIPANT else set()
+            person.participants |= {_number(cell)} if name in PARTICIPANT else set()
     rest = "".join(raw for row, (_, raw) in enumerate(records, -1) if row not in rows)
 
     def write() -> None:
-        _replace(path, lambda file: file.write(rest.encode(encoding)))
+        with _replacing(path) as file:
+            file.write(rest.encode(encoding))
 
     return Step(f"{shown}: {_count(len(rows), 'row')}", write)
 
@@ -234,18 +249,18 @@ def _number(cell: str) -> str:
     return _key(cell).removeprefix("participant ")
 
 
-def _mine(header: list[str], rows: list[list[str]], who: Who) -> tuple[set[int], bool]:
+def _mine(header: list[str], rows: list[list[str]], person: Identity) -> tuple[set[int], bool]:
     """Which rows are this learner's: by login, address or number, or by a name alone.
 
-    A name alone counts where one row has it and nothing in that row speaks against it; the second
-    value says whether something does.
+    A name alone is enough only if exactly one row has it and nothing in that row contradicts it;
+    the second value says whether anything does.
     """
-    known = (LOGIN, who.logins), (EMAIL, who.emails), (NUMBER, who.numbers)
-    known = (*known, (PARTICIPANT, who.participants))
+    known = (LOGIN, person.logins), (EMAIL, person.emails), (NUMBER, person.numbers)
+    known = (*known, (PARTICIPANT, person.participants))
 
     def cells(row: list[str], columns: set[str]) -> set[str]:
-        found = {cell for name, cell in zip(header, row, strict=False) if name in columns}
-        return (found if columns is LOGIN else set(map(_number, found))) - {""}
+        values = {cell for name, cell in zip(header, row, strict=False) if name in columns}
+        return (values if columns is LOGIN else set(map(_number, values))) - {""}
 
     def full(row: list[str]) -> set[str]:
         parts = {name: cell for name, cell in zip(header, row, strict=False)}
@@ -258,21 +273,21 @@ def _mine(header: list[str], rows: list[list[str]], who: Who) -> tuple[set[int],
         for index, row in enumerate(rows)
         if any(cells(row, columns) & wanted for columns, wanted in known)
     }
-    alike = [index for index, row in enumerate(rows) if full(row) & who.names]
+    alike = [index for index, row in enumerate(rows) if full(row) & person.names]
     if certain or not alike:
         return certain, False
     others = any(cells(rows[alike[0]], columns) and wanted for columns, wanted in known)
     return (set(), True) if others or len(alike) > 1 else (set(alike), False)
 
 
-def _archive(path: Path, who: Who) -> Step | None:
+def _archive(path: Path, person: Identity) -> Step | None:
     """The members of an archive of pages that are this learner's; None if there are none."""
 
     def mine(name: str) -> bool:
         folder = name.split("/")[0]
         numbers = re.search(r"_(\d+)_assignsubmission_file_$", folder)
-        number = numbers and numbers[1] in who.participants
-        return bool(number) or folder.removesuffix(".html") in who.folders
+        number = numbers and numbers[1] in person.participants
+        return bool(number) or folder.removesuffix(".html") in person.folders
 
     with zipfile.ZipFile(path) as archive:
         members = [info for info in archive.infolist() if mine(info.filename)]
@@ -281,27 +296,21 @@ def _archive(path: Path, who: Who) -> Step | None:
     gone = {info.filename for info in members}
 
     def write() -> None:
-        def copy(file) -> None:
-            with zipfile.ZipFile(path) as old, zipfile.ZipFile(file, "w") as new:
+        with _replacing(path) as file, zipfile.ZipFile(path) as old:
+            with zipfile.ZipFile(file, "w") as new:
                 for info in old.infolist():
                     if info.filename not in gone:
                         new.writestr(info, old.read(info))
 
-        _replace(path, copy)
-
     return Step(f"reports/{printable(path.name)}: {_count(len(members), 'page')}", write)
 
 
-def _replace(path: Path, fill: Callable) -> None:
-    """Write a file anew in one step, with the rights it had."""
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            fill(file)
-        shutil.copymode(path, part)
-        os.replace(part, path)
-    finally:
-        Path(part).unlink(missing_ok=True)
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Rewrite a file in one step; it keeps its permissions."""
+    with storage.replacing(path) as file:
+        yield file
+        os.fchmod(file.fileno(), path.stat().st_mode)
 
 
 # --- folders and records
@@ -324,7 +333,7 @@ def _removal(course: Course, path: Path, kind: str) -> Step:
 
 
 def _progress(course: Course, learner: str) -> Iterator[Step]:
-    """Records, verdicts that nobody else's record speaks of, and what was replaced or noted."""
+    """Records, verdicts that no other record refers to, and what was replaced or recorded."""
     for folder in sorted((course.root / "progress").glob("*/")):
         record = folder / f"{learner}.json"
         if record.is_file():
@@ -353,7 +362,7 @@ def _shown(course: Course, path: Path) -> str:
 
 @contextlib.contextmanager
 def _open(course: Course) -> Iterator[Gradebook | None]:
-    """The gradebook; None if there is none yet, and none is made."""
+    """The gradebook; None if there is none yet (it is not created)."""
     path = storage.gradebook_file(course)
     if path is not None and not path.is_file():
         yield None
@@ -394,41 +403,51 @@ def _count(number: int, what: str) -> str:
 
 
 def names(course: Course) -> list[str]:
-    """The learners of whom there is something."""
-    found = {path.name for path in course.submitted.glob("*") if path.is_dir()}
+    """The learners of whom anything is kept."""
+    names = {path.name for path in course.submitted.glob("*") if path.is_dir()}
     with _open(course) as gradebook:
         if gradebook:
-            found |= set(gradebook.db.execute(select(Student.id)).scalars())
-    return sorted(found)
+            names |= set(gradebook.db.execute(select(Student.id)).scalars())
+    return sorted(names)
+
+
+def _mentions(path: Path, learner: str) -> bool:
+    """Whether a file, or its name, has a learner's name in it."""
+    word = rb"(?<![\w.@-])" + re.escape(os.fsencode(learner)) + rb"(?![\w@-]|\.\w)"
+    return bool(re.search(word, path.name.encode() + b"\n" + path.read_bytes()))
 
 
 def mentions(course: Course, learner: str) -> list[str]:
-    """Files that name a learner and are left as they are."""
-    word = re.compile(rb"(?<![\w.@-])" + re.escape(os.fsencode(learner)) + rb"(?![\w@-]|\.\w)")
-    found = []
+    """Files that name a learner, or may, and are left as they are."""
+    left = []
     for path in sorted((course.root / "reports").rglob("*")):
         with contextlib.suppress(OSError):
-            if path.is_file() and word.search(path.name.encode() + b"\n" + path.read_bytes()):
-                found.append(_shown(course, path))
+            if path.is_file() and _mentions(path, learner):
+                left.append(_shown(course, path))
     file = storage.gradebook_file(course)
     if file:
         copies = sorted(path for path in file.parent.glob(f"{file.name}?*") if path.is_file())
-        found += [f"{printable(path.name)} (a copy of the gradebook)" for path in copies]
-    if (course.root / "downloads").is_dir():
-        found.append(
-            "downloads/ (as you put it there: delete their files in it yourself, or the next "
-            "`make collect` of that download brings them back)"
+        left += [f"{printable(path.name)} (a copy of the gradebook)" for path in copies]
+    # What an instructor put there: as the pages for instructors have it, or beside the commands.
+    yours = [f"{name}/" for name in ("downloads", "downloaded") if (course.root / name).is_dir()]
+    for path in sorted(course.root.iterdir()):
+        if path.is_file() and path.name != ROSTER and TABLE.search(path.name):
+            yours.append(printable(path.name))
+    if yours:
+        left.append(
+            f"{', '.join(yours)} (as you put it there: delete their files and rows in it yourself, "
+            "or the next `make collect` of that download brings them back)"
         )
-    return found
+    return left
 
 
-def _listed(file: str, found: list[str]) -> bool:
-    return any(line.split(": ")[0] == file for line in found)
+def _listed(file: str, lines: list[str]) -> bool:
+    return any(line.split(": ")[0] == file for line in lines)
 
 
 @storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
-    """Forget a learner; 0 if nothing of them is left, 2 if it was refused."""
+    """Forget a learner; return 0 if nothing of them is left, 2 if refused."""
     parser = argparse.ArgumentParser(
         prog="python -m grading.forget", description="Delete what a course keeps of one learner."
     )
@@ -438,18 +457,18 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         course = Course.open(options.course)
-        found, doubts = forget(course, options.learner, dry=options.dry_run)
+        deleted, doubts = forget(course, options.learner, dry=options.dry_run)
         shown = printable(options.learner)
-        if found:
+        if deleted:
             print(f"{'Would delete' if options.dry_run else 'Deleted'} what there is of {shown}:")
         else:
             there = ", ".join(map(printable, names(course))) or "nobody"
             print(f"Nothing is kept under the name {shown}; there are: {there}")
-        for line in found:
+        for line in deleted:
             print(f"  {line}")
         left = [*doubts, *mentions(course, options.learner)]
         if options.dry_run:  # the files that would be changed still name the learner
-            left = [line for line in left if not _listed(line, found)]
+            left = [line for line in left if not _listed(line, deleted)]
         if left:
             print("Left as it is:")
         for line in left:

@@ -1,10 +1,10 @@
-"""The formgrader's pages: what a submission holds is cleaned, and a policy stands behind that.
+"""The formgrader's pages: a submission is sanitized, and a content security policy backs that up.
 
 nbgrader's formgrader shows a submission's Markdown and outputs as they are, as a page of Jupyter's
-own site: a script in them could do all that the instructor can. Here it shows what
-:mod:`grading.rendering` made of them. Should something get through all the same, the browser is
-told to run no script but the formgrader's own, which carry a number drawn for each page, and to ask
-no other site for anything.
+own site, where a script could do everything that the instructor can. Here it shows what
+:mod:`grading.rendering` makes of them. In case something gets through all the same, the browser is
+told to run no script but the formgrader's own, which carry a random number drawn for each page, and
+to request nothing from another site.
 """
 
 import base64
@@ -41,9 +41,9 @@ MathJax = {
 <script src="{{ resources.base_url }}/formgrader/mathjax/tex-chtml-full.js" async></script>
 """
 MATHJAX = re.escape("{{ mathjax() }}")  # in nbgrader's templates; it loads from another site
-# What a cell shows is drawn inside its own box, whatever moves it (a formula can).
+# A cell's output stays inside its own box, even if it moves itself (a formula can).
 CONTAINED = "<style>.rendered_html, .output_subarea { contain: paint; }</style>"
-# A template's filters that find their work done by `rendering.view`.
+# Template filters whose work `rendering.view` has done already.
 DONE = ("markdown2html", "highlight_code", "ansi2html", "clean_html", "strip_files_prefix")
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}' {handlers}; style-src 'self' 'unsafe-inline'; "
@@ -53,7 +53,7 @@ POLICY = (
 
 
 class Nonce:
-    """The number that the scripts of the page in the making carry."""
+    """The number that the scripts of the page being made carry."""
 
     current = ""
 
@@ -88,9 +88,9 @@ class Edits(Extension):
 class Page(HTMLExporter):
     """A notebook in one of nbgrader's templates: of the submission only what was cleaned.
 
-    What a template shows is escaped, unless :mod:`grading.rendering` made it. HTMLExporter reads
-    its page once more as a tree and writes it anew, which takes longer than all the rest; what it
-    does there does not matter to these pages.
+    What a template shows is escaped, unless :mod:`grading.rendering` made it. HTMLExporter would
+    parse the finished page and write it again, which takes longer than everything else and has no
+    effect on these pages.
     """
 
     edits: ClassVar[dict[str, str]]
@@ -108,7 +108,7 @@ class Page(HTMLExporter):
         yield from ((name, lambda text, **_: text) for name in DONE)
 
     def _init_preprocessors(self):
-        """Styles alone: some that nbconvert adds itself take a long time over odd text."""
+        """Only the styles: some preprocessors that nbconvert adds are slow on unusual text."""
         self.register_preprocessor(CSSHTMLHeaderPreprocessor(parent=self), enabled=True)
 
     def _preprocess(self, nb: NotebookNode, resources: dict):
@@ -139,7 +139,7 @@ class GradersPage(Page):
 
 
 def install() -> None:
-    """Have all pages of the formgrader made here; twice does no harm."""
+    """Make the formgrader use these pages; calling this twice is harmless."""
     if hasattr(base.BaseHandler, "nonce"):
         return
     inherited = base.BaseHandler.content_security_policy
@@ -173,7 +173,7 @@ def install() -> None:
     base.BaseHandler.content_security_policy = property(policy)
     base.BaseHandler.exporter = property(exporter)
     base.BaseHandler.render = render
-    # What lies beside a graded copy is shown to nobody as a page of this site.
+    # A file beside a graded copy is never shown as a page of this site.
     handlers.SubmissionFilesHandler.content_security_policy = property(
         lambda self: f"{inherited.fget(self)}; default-src 'none'; sandbox"
     )
@@ -182,9 +182,9 @@ def install() -> None:
 
 
 def _hashes() -> list[str]:
-    """The templates' few `onclick` scripts, as a policy names what may run."""
-    found = set()
+    """The templates' few `onclick` scripts, as hashes that the policy allows."""
+    scripts = set()
     for path in sorted(Path(handlers.template_path).rglob("*.*")):
-        found |= set(re.findall(r'\bon[a-z]+="([^"]*)"', path.read_text(), re.IGNORECASE))
-    digests = [hashlib.sha256(script.encode()).digest() for script in sorted(found)]
+        scripts |= set(re.findall(r'\bon[a-z]+="([^"]*)"', path.read_text(), re.IGNORECASE))
+    digests = [hashlib.sha256(script.encode()).digest() for script in sorted(scripts)]
     return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

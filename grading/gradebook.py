@@ -31,7 +31,7 @@ from grading.submission import SECRET, Submission
 
 
 @dataclass
-class Kept:
+class GradebookEntry:
     """What the gradebook has of one submission.
 
     Attributes:
@@ -72,10 +72,10 @@ class Book:
 
     def __init__(self, course: Course, assignment: str, gradebook: Gradebook):
         self.course, self.assignment, self.gradebook = course, assignment, gradebook
-        found = gradebook.find_assignment(assignment)
-        self.id, self.duedate, self.max_score = found.id, found.duedate, found.max_score
+        row = gradebook.find_assignment(assignment)
+        self.id, self.duedate, self.max_score = row.id, row.duedate, row.max_score
         self.checksums, self.max_points, self.names = {}, {}, {}
-        for notebook in found.notebooks:
+        for notebook in row.notebooks:
             self.checksums |= {cell.name: cell.checksum for cell in notebook.source_cells}
             scored = sorted(
                 [*notebook.grade_cells, *notebook.task_cells], key=lambda cell: cell.name
@@ -97,37 +97,38 @@ class Book:
         folder = self.course.folder(step, learner, self.assignment)
         return folder / f"{self.assignment}.{suffix}"
 
-    def kept(self, learner: str | None = None) -> dict[str, Kept]:
-        """What there is of this assignment, by learner: of all, or of one."""
+    def entries(self, learner: str | None = None) -> dict[str, GradebookEntry]:
+        """The gradebook's entries for this assignment, by learner: all of them, or one."""
         mine = [SubmittedAssignment.assignment_id == self.id]
         if learner is not None:
             mine.append(SubmittedAssignment.student_id == learner)
-        who = SubmittedAssignment.student_id
+        student = SubmittedAssignment.student_id
         notebook = SubmittedNotebook.assignment_id == SubmittedAssignment.id
         graded = [*mine, notebook, Grade.notebook_id == SubmittedNotebook.id]
         commented = [*mine, notebook, Comment.notebook_id == SubmittedNotebook.id]
         numbers = (Grade.auto_score, Grade.manual_score, Grade.extra_credit)
-        found: dict[str, Kept] = {}
+        entries: dict[str, GradebookEntry] = {}
         with self._transaction() as run:
             columns = (SubmittedAssignment.timestamp, SubmittedAssignment.extension)
-            for name, timestamp, extension in run(select(who, *columns).where(*mine)):
-                found[name] = Kept(timestamp, extension)
+            for name, timestamp, extension in run(select(student, *columns).where(*mine)):
+                entries[name] = GradebookEntry(timestamp, extension)
             column = SubmittedNotebook.late_submission_penalty
-            for name, penalty in run(select(who, column).where(*mine, notebook)):
-                found.setdefault(name, Kept()).penalty += penalty or 0.0
+            for name, penalty in run(select(student, column).where(*mine, notebook)):
+                entries.setdefault(name, GradebookEntry()).penalty += penalty or 0.0
             columns = (Grade.cell_id, *numbers, Grade.needs_manual_grade)
-            for name, cell, auto, manual, extra, waits in run(select(who, *columns).where(*graded)):
-                entry, cell = found.setdefault(name, Kept()), self.names.get(cell)
+            scores = run(select(student, *columns).where(*graded))
+            for name, cell, auto, manual, extra, waits in scores:
+                entry, cell = entries.setdefault(name, GradebookEntry()), self.names.get(cell)
                 entry.auto[cell] = auto
                 entry.manual |= {} if manual is None else {cell: manual}
                 entry.extra |= {} if extra is None else {cell: extra}
                 entry.open |= {cell} if waits else set()
             columns = (Comment.cell_id, Comment.manual_comment)
-            for name, cell, text in run(select(who, *columns).where(*commented)):
-                found.setdefault(name, Kept()).comments |= (
+            for name, cell, text in run(select(student, *columns).where(*commented)):
+                entries.setdefault(name, GradebookEntry()).comments |= (
                     {self.names.get(cell): text} if text else {}
                 )
-        return found
+        return entries
 
     def has_files(self, learner: str) -> bool:
         """Whether the graded copy and the page are there."""
@@ -172,21 +173,23 @@ class Book:
         with self._transaction() as run:
             return " ".join(word for row in run(words) for word in row if word)
 
-    def standing(self, kept: Kept | None, handed_in: datetime | None, name: str = "") -> Standing:
+    def standing(
+        self, entry: GradebookEntry | None, handed_in: datetime | None, name: str = ""
+    ) -> Standing:
         """What there is to say of a submission besides the tests.
 
         Args:
-            kept: what the gradebook has of it; None for nothing.
+            entry: what the gradebook has of it; None for nothing.
             handed_in: when it was handed in (UTC), if that is known.
             name: its author's (:meth:`name`).
         """
-        kept, due = kept or Kept(), self.duedate
-        if due is not None and kept.extension is not None:
-            due += kept.extension
+        entry, due = entry or GradebookEntry(), self.duedate
+        if due is not None and entry.extension is not None:
+            due += entry.extension
         late = 0.0
         if due is not None and handed_in is not None:
             late = max(0.0, (handed_in - due).total_seconds())
-        return Standing(late, kept.manual, kept.extra, kept.comments, due, handed_in, name)
+        return Standing(late, entry.manual, entry.extra, entry.comments, due, handed_in, name)
 
     def write(
         self,
@@ -200,7 +203,7 @@ class Book:
 
         Args:
             submission: what was handed in.
-            outcome: what came of it.
+            outcome: its outcome.
             zero: whether it gets no points because it could not be graded.
             seen: graded cells with a score by hand that was given for this very outcome: nobody has
                 to look at them again.
@@ -235,7 +238,7 @@ class Book:
             folder = self.path(step, learner).parent
             storage.write(folder / "timestamp.txt", stamp)
             storage.write(folder / SECRET, secret)
-        # nbgrader's exchange hands pages on with the rights they have; their folders are closed.
+        # nbgrader's exchange copies pages with their permissions; their folders are closed.
         for path in self.path("feedback", learner).parent.iterdir():
             path.chmod(0o644)
 

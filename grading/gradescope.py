@@ -18,7 +18,6 @@ import hmac
 import json
 import os
 import sys
-import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -27,12 +26,13 @@ import nbformat
 from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 
-from grading import evaluate, submission
+from grading import evaluate, storage, submission
 from grading.batch import job_cells
 from grading.notebook import Reject, Step, answer_names, plan, rebuild
 from grading.runner import forkserver, pool, sandbox
 from grading.runner.forkserver import ForkServer, ForkServerError
 from grading.runner.job import Job, Limits, Verdict
+from grading.submission import printable
 
 LEARNER = "submission"  # the folder's name stands for the learner, whom nobody names here
 ASSIGNMENT, SETTINGS = "assignment.ipynb", "settings.json"
@@ -46,18 +46,17 @@ NOT_ISOLATED = (
 
 
 def clean(text: str, limit: int = MAX_MESSAGE) -> str:
-    """A message as plain text: no codes for terminals, nothing invisible, not too long."""
-    text = strip_ansi(text)
-    text = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+    """A message as plain text: no terminal codes, no invisible characters, not too long."""
+    text = printable(strip_ansi(text), keep="\n")
     return text if len(text) <= limit else f"{text[:limit]}\n[the rest is left out]"
 
 
 def verdict_of(job: Job) -> tuple[Verdict, str]:
-    """Run a job, and say how its code was kept apart.
+    """Run a job; return the verdict and how its code was isolated.
 
     Raises:
         ForkServerError: if there is no verdict, for a reason that is not the submission's.
-        NoSandbox: if the code cannot be kept apart at all.
+        NoSandbox: if the code cannot be isolated at all.
     """
     try:
         sandbox.check()
@@ -115,14 +114,14 @@ def tests(notebook: NotebookNode, settings: dict) -> list[dict]:
     return entries
 
 
-def results(entries: list[dict], lines: list[str], seconds: float, kept: str) -> dict:
+def results(entries: list[dict], lines: list[str], seconds: float, isolation: str) -> dict:
     """Gradescope's results.
 
     Args:
         entries: of the tests.
         lines: what to say of the submission as a whole.
         seconds: that it took.
-        kept: how the code was kept apart; empty if none was run.
+        isolation: how the code was isolated; empty if none was run.
     """
     return {
         "score": sum(entry["score"] for entry in entries),
@@ -130,13 +129,13 @@ def results(entries: list[dict], lines: list[str], seconds: float, kept: str) ->
         "output": clean("\n".join(lines), MAX_OUTPUT),
         "output_format": "text",
         "stdout_visibility": "hidden",
-        "extra_data": {"isolation": kept},
+        "extra_data": {"isolation": isolation},
         "tests": entries,
     }
 
 
 def grade(root: Path) -> dict:
-    """Grade what lies in ``root/submission``.
+    """Grade the submission in ``root/submission``.
 
     Raises:
         ForkServerError, NoSandbox: if it cannot be graded here and now.
@@ -156,30 +155,29 @@ def grade(root: Path) -> dict:
         ]
         lines = [f"This file could not be graded. {reject}"]
         return results(nothing, lines, time.monotonic() - start, "")
-    verdict, kept = verdict_of(job_of(source, steps, settings))
+    verdict, isolation = verdict_of(job_of(source, steps, settings))
     evaluate.fill(notebook, tuple(step.place for step in steps), verdict.outputs)
-    lines = [NOT_ISOLATED] if kept == ACCOUNT else []
+    lines = [NOT_ISOLATED] if isolation == ACCOUNT else []
     lines += verdict.notes
     for step in steps:
-        said = message(notebook.cells[step.place]) if step.role == "answer" else ""
-        if said:
-            lines.append(f"Your cell {step.name or step.place + 1} stops with {said}")
-    return results(tests(notebook, settings), lines, time.monotonic() - start, kept)
+        error = message(notebook.cells[step.place]) if step.role == "answer" else ""
+        if error:
+            lines.append(f"Your cell {step.name or step.place + 1} stops with {error}")
+    return results(tests(notebook, settings), lines, time.monotonic() - start, isolation)
 
 
+@storage.private_files()
 def main(root: Path) -> int:
     target = root / "results" / "results.json"
     target.unlink(missing_ok=True)
     try:
-        found = grade(root)
+        graded = grade(root)
     except (ForkServerError, sandbox.NoSandbox, OSError) as problem:
         print(f"not graded, and no score written: {problem}")
         return 1
-    with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False) as file:
-        json.dump(found, file, indent=1)
-    os.replace(file.name, target)
+    storage.write(target, json.dumps(graded, indent=1))
     print(
-        f"graded: {found['score']:g} points, isolation: {found['extra_data']['isolation'] or '-'}"
+        f"graded: {graded['score']:g} points, isolation: {graded['extra_data']['isolation'] or '-'}"
     )
     return 0
 

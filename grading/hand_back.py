@@ -25,7 +25,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable
@@ -59,12 +58,12 @@ FORMULA = re.compile(r"\s*[=+@\uff1d\uff0b\uff20\uff0d\t\r]|\s*-(?=.*[^\d.,% -])
 
 
 def _named(one: Person, row: Person) -> bool:
-    """Whether both have one name, and no addresses that say otherwise."""
+    """Whether two people have the same name and no differing addresses."""
     other = one.email and row.email and one.email.casefold() != row.email.casefold()
     return bool(row.full) and key(one.full) == key(row.full) and not other
 
 
-# What makes a learner of the gradebook and a row of a template the same, in this order.
+# What identifies a learner of the gradebook with a row of a template, in this order.
 SAME: tuple[Callable[[Person, Person], bool], ...] = (
     lambda one, row: bool(row.email) and one.email.casefold() == row.email.casefold(),
     lambda one, row: bool(row.login) and one.learner == row.login,
@@ -83,7 +82,7 @@ class Returned:
         pages: how many feedback pages.
         without: rows of the template that got no grade, and why.
         unplaced: learners with a grade who have no row, and why.
-        notes: what else somebody should know.
+        notes: further remarks for the instructor.
     """
 
     files: list[Path] = field(default_factory=list)
@@ -136,7 +135,8 @@ def hand_back(
         people = _rows(course, assignment, table)
         data = _fill(table, system, assignment, column, scores, people, scale, result)
     try:
-        _whole(target, data)
+        with storage.replacing(target) as file:
+            file.write(data)
         result.files.append(target)
         if system != "csv":
             _pages(course, assignment, system, scores, people, result)
@@ -160,15 +160,15 @@ def _scores(course: Course, assignment: str) -> dict[str, dict]:
 
 
 def _rows(course: Course, assignment: str, table: Table) -> dict[str, Person]:
-    """Who has which row: by the name of their folders.
+    """Each learner's row in the template, by the name of the learner's folder.
 
-    A row is known by what was noted when the download was collected (Moodle's number of a
+    A row is recognized by what was recorded when the download was collected (Moodle's number of a
     participant, with the name), or else by the gradebook's address, number and name.
     """
-    found = roster.people(table)
+    people = roster.people(table)
     enrolled = students(course, assignment)
     if table.kind == "moodle":
-        numbers = [(person.full, person.participant) for person in found]
+        numbers = [(person.full, person.participant) for person in people]
         same_assignment(assignment, numbers, enrolled, printable(table.path.name))
     result: dict[str, Person] = {}
     for student in enrolled:
@@ -176,7 +176,7 @@ def _rows(course: Course, assignment: str, table: Table) -> dict[str, Person]:
         if noted.get("layout") != table.kind or table.kind not in ("moodle", "canvas"):
             continue
         owner = Owner(noted.get("name", ""), id=noted.get("id", ""), kind=table.kind)
-        same, _ = roster.find(owner, found) if owner.id else (None, "")
+        same, _ = roster.find(owner, people) if owner.id else (None, "")
         if same is not None:
             result[student.learner] = same
     several = Counter(person.row for person in result.values())
@@ -187,10 +187,10 @@ def _rows(course: Course, assignment: str, table: Table) -> dict[str, Person]:
         pairs = [
             (one, person)
             for one in rest
-            for person in found
+            for person in people
             if person.row not in rows and test(one, person)
         ]
-        # A row that fits two learners, or a learner who fits two rows, is nobody's.
+        # A row that fits two learners, or a learner who fits two rows, is left out.
         by_learner = Counter(one.learner for one, _ in pairs)
         by_row = Counter(person.row for _, person in pairs)
         for one, person in pairs:
@@ -222,12 +222,12 @@ def _fill(
         if index not in persons:
             continue
         learner = owners.get(index)
-        who = persons[index].full or persons[index].email or persons[index].login
+        shown = persons[index].full or persons[index].email or persons[index].login
         score, reason = _score(scores, learner)
         if score is not None and system == "moodle" and _locked(table, row):
             score, reason = None, "Moodle says that this grade cannot be changed"
         if score is None:
-            result.without.append(f"{who}: {reason}")
+            result.without.append(f"{shown}: {reason}")
             continue
         most = _maximum(table, row, place) if more is None else None
         if most is not None and abs(most - maximum) > 1e-9:
@@ -255,7 +255,7 @@ def _fill(
         for column, cell in enumerate(row)
         if FORMULA.match(cell)
     ]
-    if system == "csv":  # for a program for tables, and for nothing else
+    if system == "csv":  # matters to spreadsheets only
         for index, column, cell in formulas:
             changes.setdefault(index, {}).setdefault(column, f"'{printable(cell)}")
     elif formulas:
@@ -310,7 +310,7 @@ def _column(
 
 
 def _maximum(table: Table, row: list[str], place: int) -> float | None:
-    """What the system counts at most, if it says so."""
+    """The system's maximum for the assignment, if the table gives one."""
     if table.kind == "moodle":
         names = [name.casefold() for name in table.header]
         text = row[names.index("maximum grade")] if "maximum grade" in names else ""
@@ -331,7 +331,7 @@ def _locked(table: Table, row: list[str]) -> bool:
 
 
 def _comma(table: Table, place: int) -> bool:
-    """Whether numbers have a decimal comma here."""
+    """Whether numbers are written with a decimal comma here."""
     cells = [row[place] for row in table.rows if place < len(row)]
     cells += [cell for row in table.rows[:3] for cell in row]
     commas = sum(bool(re.fullmatch(r"\d+,\d{1,2}", cell.strip())) for cell in cells)
@@ -345,7 +345,7 @@ def _number(score: float, comma: bool) -> str:
 
 
 def _own(course: Course, assignment: str, scores: dict[str, dict], result: Returned) -> bytes:
-    """A table without a template: who, how many points, and how it ended."""
+    """A table made without a template: learners, points and status."""
     enrolled = {person.learner: person for person in students(course, assignment)}
     text = io.StringIO()
     fields = ["learner", "last name", "first name", "email", "score", "max_score", "status", "late"]
@@ -379,31 +379,23 @@ def _pages(
 ) -> None:
     """The feedback pages as one zip, under the names by which the system knows them."""
     target = course.root / "reports" / f"{system}-feedback-{assignment}.zip"
-    target.parent.mkdir(parents=True, exist_ok=True)
     names: set[str] = set()
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-            for learner in sorted(scores):
-                if scores[learner]["status"] == RETRY:
-                    continue
-                name = _name(course, assignment, system, learner, people.get(learner))
-                page = _page(course, assignment, learner)
-                if name is None or page is None or name in names:
-                    reason = (
-                        "no page" if page is None else "no name in the download, or not one alone"
-                    )
-                    result.notes.append(f"{printable(learner)}: not in the zip ({reason})")
-                    continue
-                names.add(name)
-                info = zipfile.ZipInfo(name)
-                info.compress_type = zipfile.ZIP_DEFLATED
-                info.external_attr = 0o600 << 16
-                archive.writestr(info, page)
-                result.pages += 1
-        os.replace(part, target)
-    finally:
-        Path(part).unlink(missing_ok=True)
+    with storage.replacing(target) as file, zipfile.ZipFile(file, "w") as archive:
+        for learner in sorted(scores):
+            if scores[learner]["status"] == RETRY:
+                continue
+            name = _name(course, assignment, system, learner, people.get(learner))
+            page = _page(course, assignment, learner)
+            if name is None or page is None or name in names:
+                reason = "no page" if page is None else "no name in the download, or not one alone"
+                result.notes.append(f"{printable(learner)}: not in the zip ({reason})")
+                continue
+            names.add(name)
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o600 << 16
+            archive.writestr(info, page)
+            result.pages += 1
     result.files.append(target)
 
 
@@ -437,23 +429,11 @@ def _page(course: Course, assignment: str, learner: str) -> bytes | None:
         return None
 
 
-def _whole(path: Path, data: bytes) -> None:
-    """Write a file in one step, for its owner alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(part, path)
-    finally:
-        Path(part).unlink(missing_ok=True)
-
-
 # --- the command
 
 
 def tell(result: Returned, root: Path) -> str:
-    """What was written and what was not, as text for a terminal."""
+    """A report of what was written and what was not, for a terminal."""
     lines = [f"{result.grades} grades" + (f", {result.pages} pages" if result.pages else "")]
     lines += [f"  {path.relative_to(root)}" for path in result.files]
     for title, entries in (
@@ -468,7 +448,7 @@ def tell(result: Returned, root: Path) -> str:
 
 @storage.private_files()
 def main(arguments: list[str] | None = None) -> int:
-    """Write the files; 0, or 2 if refused."""
+    """Write the files; return 0, or 2 if refused."""
     parser = argparse.ArgumentParser(
         prog="python -m grading.hand_back",
         description="Write grades and feedback as Canvas or Moodle takes them, or as a CSV.",

@@ -61,7 +61,7 @@ class Hints(Configurable):
     book = Unicode("", help="address of the published book, for links").tag(config=True)
 
 
-# --- what there is to check
+# --- tasks and checks
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def tasks(source: NotebookNode) -> list[Task]:
     sections: list[tuple[str, list, list, list]] = [("The assignment", [], [], [])]
     for cell in source.cells:
         if cell.cell_type == "markdown":
-            if found := re.search(r"^## +(.*)$", cell.source, re.MULTILINE):
-                sections.append((found[1].strip(), [], [], []))
+            if heading := re.search(r"^## +(.*)$", cell.source, re.MULTILINE):
+                sections.append((heading[1].strip(), [], [], []))
         elif is_grade(cell):
             sections[-1][2].append(name_of(cell))
         elif is_solution(cell):
@@ -159,13 +159,13 @@ def _split(source: str) -> list[tuple[str, bool, str]]:
         if mark := MARK.match(line.strip()):
             inside = mark[1] == "BEGIN"
         hidden.append(inside)
-    found, start = [], 0
+    checks, start = [], 0
     for node in ast.parse(source).body:
         if tried := _tried(node):
             end = node.end_lineno
-            found.append((tried, hidden[node.lineno - 1], "".join(lines[start:end])))
+            checks.append((tried, hidden[node.lineno - 1], "".join(lines[start:end])))
             start = end
-    return found
+    return checks
 
 
 def _tried(node: ast.stmt) -> str:
@@ -181,7 +181,7 @@ def _tried(node: ast.stmt) -> str:
 
 
 def job(steps: list[Step], source: NotebookNode, wanted: Iterable[Check], limits: Limits) -> Job:
-    """The run that has each wanted check report.
+    """The job in which each wanted check reports.
 
     Args:
         steps: the plan of the notebook.
@@ -326,11 +326,11 @@ class Bank:
             pattern: what the task's checks report.
             without: an answer of the bank to be left out.
         """
-        found = [a for a in self.patterns.get((number, pattern), []) if a.name != without]
-        names = frozenset(answer.name for answer in found)
+        answers = [a for a in self.patterns.get((number, pattern), []) if a.name != without]
+        names = frozenset(answer.name for answer in answers)
         sentence = next((about for about, those in self.shared if names and names <= those), "")
         if not sentence and len(names) == 1 and tells(pattern):
-            sentence = found[0].about
+            sentence = answers[0].about
         if not sentence:
             return None
         task = self.tasks[number]
@@ -393,27 +393,27 @@ def bank(
     made.shared = [(each["about"], frozenset(each["answers"])) for each in facts.get("shared", [])]
     answers = [read(path) for path in sorted((folder / assignment / "wrong").glob("*.py"))]
     path = course.root / "_build" / "mistakes" / f"{assignment}.json"
-    known, kept = cached(path), {}
+    known, current = cached(path), {}
     runs = []
     for answer in answers:
         what, wanted = answer_job(answer, source, limits)
-        found = known.get(key(what))
-        runs.append((answer, key(what), wanted, found or workers.submit(diagnose, what)))
+        reports = known.get(key(what))
+        runs.append((answer, key(what), wanted, reports or workers.submit(diagnose, what)))
     for answer, name, wanted, run in runs:
-        kept[name] = run if isinstance(run, list) else run.result()
-        made.add(answer, dict(zip(wanted, kept[name], strict=True)))
-    if kept != known:
-        storage.write(path, json.dumps(kept, indent=1))
+        current[name] = run if isinstance(run, list) else run.result()
+        made.add(answer, dict(zip(wanted, current[name], strict=True)))
+    if current != known:
+        storage.write(path, json.dumps(current, indent=1))
     return made
 
 
 def cached(path: Path) -> dict[str, list[str]]:
     """Diagnoses in a file, by key; none if it cannot be read."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return stored if isinstance(stored, dict) else {}
 
 
 # --- the names of a submission's mistakes
@@ -431,7 +431,7 @@ def names(known: Bank, results: Mapping[Check, str], sources: Mapping[str, str])
         number: tuple(results.get(each, "?") for each in known.checks if each.task == number)
         for number in range(len(known.tasks))
     }
-    found = {}
+    names = {}
     for number, task in enumerate(known.tasks):
         if not any(patterns[number]):
             continue
@@ -445,8 +445,8 @@ def names(known: Bank, results: Mapping[Check, str], sources: Mapping[str, str])
         if others & set(re.findall(r"\w+", own)):
             continue
         if name := known.name(number, patterns[number]):
-            found[number] = name
-    return found
+            names[number] = name
+    return names
 
 
 def sources(notebook: NotebookNode, parts: list[Task]) -> dict[str, str]:
@@ -499,4 +499,4 @@ def hints(wanted: Wanted, verdict: Verdict) -> dict[str, list[tuple[str, str]]]:
 
 def plain(heading: str) -> str:
     """A heading without the signs of Markdown and TeX around its formulas."""
-    return re.sub(r"\\([a-z]+)\b|[$\\{}*_`]", lambda found: found[1] or "", heading)
+    return re.sub(r"\\([a-z]+)\b|[$\\{}*_`]", lambda match: match[1] or "", heading)

@@ -1,4 +1,4 @@
-"""What nbgrader calls: its names for this course's ways, as ``nbgrader_config.py`` lists them.
+"""What nbgrader calls: this course's plug-ins, as ``nbgrader_config.py`` lists them.
 
 nbgrader's preprocessors see a notebook after nbgrader has found, copied and read it. A file that it
 cannot find or read (a wrong name, a link, half a notebook) never gets there: it ends without a
@@ -61,7 +61,7 @@ class RunCells(NbGraderPreprocessor):
 
 
 def install() -> None:
-    """Have nbgrader's command and the formgrader use this module's classes; twice does no harm."""
+    """Make nbgrader's command and the formgrader use these classes; repeating it is harmless."""
     for module in (autogradeapp, api):
         if not issubclass(module.Autograde, converters.Autograde):
             raise TypeError(f"{module.__name__} has another Autograde than nbgrader 0.9.6")
@@ -74,7 +74,7 @@ def install() -> None:
 
 
 class Autograde(converters.Autograde):
-    """nbgrader's converter of submissions, with this course's way from file to verdict."""
+    """nbgrader's converter of submissions, which grades them as this course does."""
 
     @storage.private_files()
     def start(self) -> None:
@@ -142,7 +142,7 @@ def submitted_timestamp(self: api.NbGraderAPI, assignment_id: str, student_id: s
 
 
 class ReleaseFeedback(ExchangeReleaseFeedback):
-    """Pages are written for their owner's eyes (600), and nbgrader copies that along.
+    """Only their owner may read pages (mode 600), and nbgrader copies the mode.
 
     In the exchange they are the instructor's files and learners' to read. Nobody can list the
     folder, and a page's name follows from a secret that only its learner has.

@@ -11,7 +11,7 @@ Everything that came with a submission passes through here on its way to a page,
    sheet, form, frame or refresh, no class or id of the page around it, and nothing that a browser
    would ask another site for. Pictures are those that the notebook itself holds.
 
-What cannot be drawn or cleaned within the limits is shown as it was typed, cut. Templates escape
+What cannot be drawn or cleaned within the limits is shown as plain text, cut. Templates escape
 whatever did not go through here (:class:`grading.formgrader.Page`, ``feedback.html.j2``).
 
 Formulas of a feedback page become MathML in the sandbox, and :func:`mathml` builds each anew
@@ -53,6 +53,8 @@ MAX_BRIEF = 4000  # the same, on a feedback page
 NOT_DRAWN = "[Shown as it was typed, as far as it fits: this cannot be drawn.]\n"
 LEFT_OUT = "[Left out: this notebook shows more than a page can hold.]"
 PICTURE = "a picture that this cell drew"
+NAMELESS = "a picture without a description"
+NOT_HERE = "a picture from elsewhere, which this page does not load"
 MAX_FORMULA = 2000  # characters of TeX that are typeset
 # Of an output, a feedback page shows the beginning and the end.
 FIRST_LINES, LAST_LINES, LINE = 24, 8, 200
@@ -68,7 +70,7 @@ RICH = ("text/html", "text/markdown", "image/svg+xml", "text/latex", "image/png"
 
 
 def view(notebook: NotebookNode, server: str = "", *, brief: bool = False) -> NotebookNode:
-    """The notebook that a template is given: nothing in it is the submission's own text.
+    """The notebook that a template is given; it holds no text of the submission as it was typed.
 
     Args:
         notebook: what is to be shown; it is left as it is.
@@ -143,7 +145,7 @@ def _output(output: NotebookNode, later: Callable) -> NotebookNode:
 
 
 def _trusted(pieces: list[tuple[str, str, dict]], server: str) -> list[str]:
-    """HTML for each piece; where that is not to be had, its text."""
+    """HTML for each piece, or its plain text where there is none."""
     if not pieces:
         return []
     try:
@@ -152,10 +154,10 @@ def _trusted(pieces: list[tuple[str, str, dict]], server: str) -> list[str]:
     except ForkServerError:
         made = [None] * len(pieces)
     left, shown = MAX_PAGE, []
-    for (kind, text, _), found in zip(pieces, made, strict=True):
-        found = plain(kind, text) if found is None else found
-        left -= len(found)
-        shown.append(found if left >= 0 else LEFT_OUT)
+    for (kind, text, _), drawing in zip(pieces, made, strict=True):
+        drawing = plain(kind, text) if drawing is None else drawing
+        left -= len(drawing)
+        shown.append(drawing if left >= 0 else LEFT_OUT)
     return shown
 
 
@@ -184,18 +186,18 @@ def shortened(text: str) -> str:
 
 
 class OutOfTime(BaseException):
-    """Not an Exception: a library may not take it for one of its own."""
+    """Not an Exception, so that no library handles it as one of its own."""
 
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Stop what takes longer, in processor time."""
+    """Limit the processor time of the code inside."""
 
     def ring(number, frame):
         raise OutOfTime
 
     signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds, 0.2)  # again, should something catch it
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.2)  # again, in case something catches it
     try:
         yield
     finally:
@@ -203,22 +205,22 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def draw(argument: dict) -> dict:
-    """HTML for each piece, or None. It is not to be trusted: whoever takes this over writes it."""
+    """HTML for each piece, or None. It is untrusted: a hijacked process could return anything."""
     left, made = float(SECONDS), []
     for kind, text, pictures in argument["pieces"]:
         before = _spent()
         try:
             with _limited(max(0.01, min(PIECE_SECONDS, left))):
-                found = DRAW[kind](text, pictures)
+                drawing = DRAW[kind](text, pictures)
         except (Exception, OutOfTime):
-            found = None
+            drawing = None
         left -= _spent() - before
-        made.append(found if found is not None and len(found) <= MAX_HTML else None)
+        made.append(drawing if drawing is not None and len(drawing) <= MAX_HTML else None)
     return {"html": made}
 
 
 def prepare() -> None:
-    """Have imported what drawing imports, before any fork."""
+    """Import what drawing needs, before any fork."""
     sample = "# a $\\beta$\n\n`c` [d](e) <b>\n\n```python\nf\n```\n\n|g|\n|-|\n"
     for made in draw({"pieces": [(kind, sample, {}) for kind in DRAW]})["html"]:
         _ANY.clean(made)
@@ -230,7 +232,7 @@ def _spent() -> float:
 
 
 class _Pictures(dict):
-    """Attachments of a cell by their names; one that it does not have is a picture of nothing."""
+    """A cell's attachments by name; a missing one is an empty picture."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -267,7 +269,7 @@ def _markdown(text: str, pictures: dict, kind: type[IPythonRenderer] = IPythonRe
     renderer = kind(escape=False, attachments=_Pictures(pictures))
     made = MarkdownWithMath(renderer=renderer).render(text)
     made = ATTACHED.sub(
-        lambda found: f'src="{renderer._embed_image_or_attachment(found[1])}"', made
+        lambda match: f'src="{renderer._embed_image_or_attachment(match[1])}"', made
     )
     for box, sign in {" checked": "☑ ", "": "☐ "}.items():
         made = made.replace(
@@ -278,7 +280,7 @@ def _markdown(text: str, pictures: dict, kind: type[IPythonRenderer] = IPythonRe
 
 def _typeset(text: str, pictures: dict) -> str:
     made = _markdown(text, pictures, _Typeset)
-    made = HEADING.sub(lambda found: f"{found[1]}h{min(6, max(3, int(found[2]) + 1))}", made)
+    made = HEADING.sub(lambda match: f"{match[1]}h{min(6, max(3, int(match[2]) + 1))}", made)
     return EMPTY.sub("<td></td>", made)
 
 
@@ -291,7 +293,7 @@ def _lines(text: str, _) -> str:
     made = (
         _code(text, _).partition("<pre>")[2].rpartition("</pre>")[0].removeprefix("<span></span>")
     )
-    made = TOKEN.sub(lambda found: _coloured(COLOURED.get(found[1], found[1][0]), found[2]), made)
+    made = TOKEN.sub(lambda match: _coloured(COLOURED.get(match[1], match[1][0]), match[2]), made)
     before = ""
     while made != before:
         before, made = made, NEIGHBOURS.sub(r'<span class="\1">\2\3', made)
@@ -341,6 +343,7 @@ STYLES = {"text-align", "color", "background-color"}
 IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp|svg\+xml);base64,[A-Za-z0-9+/=]*", re.ASCII)
 SIZE = re.compile(r"[0-9]{1,3}%?|[0-9]{4}", re.ASCII)
 BASE64 = re.compile(r"[A-Za-z0-9+/=]*", re.ASCII)
+SHOWN = re.compile(r'<img((?: [a-z]+="[^"]*")*)>')  # as the cleaner writes it
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
@@ -374,6 +377,15 @@ _ANY = nh3.Cleaner(
     url_relative=lambda url: f"#{OWN}{url[1:]}" if url.startswith("#") else None,
     id_prefix=(OWN := "of-the-notebook-"),
 )
+
+
+def _described(tag: re.Match) -> str:
+    """A picture with a text for whoever does not see it."""
+    names = re.findall(r' ([a-z]+)="[^"]*"', tag[1])
+    text = NAMELESS if "src" in names else NOT_HERE
+    return tag[0] if "alt" in names else f'<img{tag[1]} alt="{text}">'
+
+
 # Code and terminal text are colours and nothing else.
 _TEXT = nh3.Cleaner(
     tags={"div", "pre", "span"},
@@ -472,32 +484,35 @@ def clean(argument: dict) -> dict:
     resource.setrlimit(resource.RLIMIT_DATA, (2 * BOX.memory,) * 2)
     drawn = _drawn(argument["pieces"])
     made = []
-    for (kind, text, _), found in zip(argument["pieces"], drawn, strict=True):
+    for (kind, text, _), drawing in zip(argument["pieces"], drawn, strict=True):
         if kind == "plain":
             made.append(html.escape(text[:MAX_TEXT]))
         elif kind.startswith("image/"):
             made.append(_picture(kind, text))
-        elif found is None:
+        elif drawing is None:
             made.append(None)
         else:
             cleaner = _TEXT if kind in ("code", "lines", "terminal") else _ANY
-            cleaned = cleaner.clean(found)
+            cleaned = cleaner.clean(drawing)
             if kind == "typeset":
                 cleaned = FORMULA.sub(lambda each: mathml(html.unescape(each[1])), cleaned)
-            # Of tags that are not closed, a parser can make far more than there were.
-            made.append(cleaned if len(cleaned) <= 3 * len(found) + 1000 else None)
+            # From unclosed tags, a parser can produce far more HTML than it was given.
+            fits = len(cleaned) <= 3 * len(drawing) + 1000
+            made.append(SHOWN.sub(_described, cleaned) if fits else None)
     return {"html": made}
 
 
 def _drawn(pieces: list) -> list[str | None]:
-    """What came out of the sandbox, in the form that it should have."""
-    kept = [piece for piece in pieces if piece[0] in DRAW and len(piece[1]) <= MAX_TEXT]
-    answer = forkserver.boxed(draw, {"pieces": kept}, BOX, WAIT_SECONDS) if kept else {}
+    """The sandbox's output, checked for its form."""
+    drawable = [piece for piece in pieces if piece[0] in DRAW and len(piece[1]) <= MAX_TEXT]
+    answer = forkserver.boxed(draw, {"pieces": drawable}, BOX, WAIT_SECONDS) if drawable else {}
     made = answer.get("html")
-    made = made if isinstance(made, list) and len(made) == len(kept) else [None] * len(kept)
-    found = iter(each if isinstance(each, str) and len(each) <= MAX_HTML else None for each in made)
+    made = made if isinstance(made, list) and len(made) == len(drawable) else [None] * len(drawable)
+    results = iter(
+        each if isinstance(each, str) and len(each) <= MAX_HTML else None for each in made
+    )
     return [
-        next(found)
+        next(results)
         if kind in DRAW and len(text) <= MAX_TEXT
         else (text if kind == "html" and len(text) <= MAX_TEXT else None)
         for kind, text, _ in pieces

@@ -18,8 +18,8 @@ from grading.gradebook import Book
 from grading.storage import GRADED, RETRY, ZERO, load
 from grading.submission import printable
 
-# Programs cut a line at other signs than commas, too, and some take signs of full width (as East
-# Asian keyboards type them) for the ordinary ones.
+# Spreadsheets also split lines at characters other than commas, and some treat full-width
+# characters (as East Asian keyboards type them) like the ordinary ones.
 FORMULA = re.compile(r"(^|[;|] ?)(?=[=+@\uff1d\uff0b\uff20\uff0d-])")
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -37,7 +37,7 @@ def rows(
         course: the course.
         assignment: which assignment.
         learners: whose rows.
-        unknown: of whom it could not be written down how it ended, and why.
+        unknown: learners whose outcome could not be stored, and why.
         rules: those that hold now, to mark rows that are by older ones; none to mark nothing.
 
     Returns:
@@ -49,7 +49,7 @@ def rows(
     """
     result = []
     with Book.open(course, assignment) as book:
-        everyone = book.kept()
+        everyone = book.entries()
         for learner in learners:
             record = load(course.progress(assignment), learner)
             row = {"learner": learner, "max_score": book.max_score}
@@ -58,17 +58,17 @@ def rows(
                 result.append(row)
                 continue
             row |= {"status": record.status, "reason": record.reason, "change": record.change}
-            kept = everyone.get(learner)
-            if kept is None:
+            graded = everyone.get(learner)
+            if graded is None:
                 result.append(row)
                 continue
-            given = book.standing(kept, kept.timestamp)
+            given = book.standing(graded, graded.timestamp)
             late, due = given.late, given.due
             if record.status in (GRADED, ZERO):
-                row |= kept.points
-                row["score"] = sum(kept.points.values()) - kept.penalty
-                row["penalty"] = kept.penalty
-                by_hand = ", ".join(sorted(kept.open))
+                row |= graded.points
+                row["score"] = sum(graded.points.values()) - graded.penalty
+                row["penalty"] = graded.penalty
+                by_hand = ", ".join(sorted(graded.open))
                 look = by_hand and f"to be looked at by hand: {by_hand}"
                 row["reason"] = "; ".join(filter(None, [record.reason, look]))
                 if rules and (older := changes.outdated(record, rules, given)):
@@ -76,8 +76,8 @@ def rows(
                     row["change"] = "; ".join(filter(None, [older, record.change]))
                 if facts := record.facts:  # what was decided then, whatever the dates are by now
                     late, due = facts["late"], facts["due"]
-            if kept.timestamp:
-                row["timestamp"] = kept.timestamp.isoformat(" ", "seconds")
+            if graded.timestamp:
+                row["timestamp"] = graded.timestamp.isoformat(" ", "seconds")
                 if due:
                     row["late"] = "yes" if late else "no"
             result.append(row)
@@ -97,7 +97,7 @@ def write_csv(path: Path, cells: list[str], table: list[dict]) -> None:
 
 
 def plain(value: object) -> object:
-    """Text that is no formula to a program for tables, and cannot steer a terminal."""
+    """Text that no spreadsheet takes for a formula, and that cannot steer a terminal."""
     if not isinstance(value, str):
         return value
     return FORMULA.sub(r"\1'", printable(value))
@@ -112,12 +112,12 @@ class Progress:
     """A line for each submission, with how many are done, the rate and the time left."""
 
     def begin(self, total: int) -> None:
-        """There are so many submissions."""
+        """Set the number of submissions."""
         self.total, self.done, self.start = total, 0, time.monotonic()
         self.bar = sys.stdout.isatty()
 
     def line(self, learner: str, word: str) -> None:
-        """Say how a submission ended."""
+        """Report how a submission ended."""
         self.done += 1
         end = "\x1b[K\n" if self.bar else "\n"
         print(f"[{self.done}/{self.total}] {learner}  {word}", end=end, flush=True)
@@ -137,7 +137,7 @@ class Progress:
         print("\nstopped; what was graded is kept, run the same command again for the rest")
 
     def wrong(self, message: str) -> None:
-        """Say what the machine refused."""
+        """Report what the machine refused."""
         print(f"\n{message}", file=sys.stderr)
 
     def table(self, table: list[dict], chosen: list[str]) -> None:
@@ -145,12 +145,12 @@ class Progress:
         print(f"\n{summary(table)}\n")
 
     def changes(self, changed: list[Change]) -> None:
-        """Say whose score is another one now, and why."""
+        """Report whose score changed, and why."""
         if changed:
             print(f"Scores that changed\n{moved(changed)}\n")
 
     def older(self, learners: list[str]) -> None:
-        """Say whose rows are by older rules."""
+        """Report whose rows were computed by older rules."""
         if learners:
             print(f"{older(learners)}\n")
 

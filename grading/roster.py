@@ -61,7 +61,7 @@ DATES = ("%A, %d %B %Y, %I:%M %p", "%A, %B %d, %Y, %I:%M %p", "%A, %d %B %Y, %H:
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV file as it was found.
+    """A CSV file and its exact text.
 
     Attributes:
         path: the file.
@@ -84,7 +84,7 @@ class Table:
 
     @property
     def columns(self) -> dict[str, int]:
-        """Where the columns that have a meaning here are; the first name listed wins."""
+        """The index of each column with a known meaning; the first name listed wins."""
         names = [_plain(name) for name in self.header]
         return {
             what: names.index(name)
@@ -165,7 +165,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose a file is, in the words of an archive.
+    """A file's owner, as an archive identifies them.
 
     Attributes:
         name: as the archive writes it.
@@ -272,7 +272,7 @@ def people(table: Table, zone: tzinfo | None = None) -> list[Person]:
     Raises:
         Refusal: if an extension is no date.
     """
-    found = []
+    people = []
     for index, row in enumerate(table.rows):
 
         def cell(what: str, row: list[str] = row, most: int = 100) -> str:
@@ -295,7 +295,7 @@ def people(table: Table, zone: tzinfo | None = None) -> list[Person]:
         if table.kind != "own" and not valid(login):
             login = ""
         status = EXTENDED.search(table.cell(row, "status")) if table.kind == "moodle" else None
-        found.append(
+        people.append(
             Person(
                 first=first,
                 last=last,
@@ -311,7 +311,7 @@ def people(table: Table, zone: tzinfo | None = None) -> list[Person]:
                 ids=frozenset(filter(None, (cell("id"), cell("sis"), cell("learner")))),
             )
         )
-    return found
+    return people
 
 
 def split(name: str) -> tuple[str, str]:
@@ -334,7 +334,7 @@ def _extension(table: Table, index: int, text: str, zone: tzinfo | None) -> date
 
 
 def moment(text: str, zone: tzinfo | None = None) -> datetime | None:
-    """A time in UTC, without a zone; None if it is none.
+    """Parse a time, to UTC without a zone; None if it cannot be parsed.
 
     Args:
         text: ISO 8601 (a date alone means the end of its day), or as Moodle writes it in English.
@@ -408,7 +408,7 @@ def apart(one: Person, other: Person) -> bool:
 
 
 def _called(one: Person, other: Person) -> bool:
-    """Whether both have the same name, as it is compared, and nothing says that they are two."""
+    """Whether two people have the same normalized name, and nothing shows that they differ."""
     mine = {key(one.full), key(f"{one.last}{one.first}")}
     return not apart(one, other) and bool(mine & {key(other.full), key(other.learner)} - {""})
 
@@ -431,25 +431,25 @@ def _bare(one: Person) -> bool:
     return bool(one.full) and not (one.email or one.login or one.lms_id or one.participant)
 
 
-def joined(found: list[Person], known: list[Person]) -> dict[int, Person]:
-    """Who of a table is which learner of the gradebook, by index; what fits two is nobody's."""
+def joined(people: list[Person], known: list[Person]) -> dict[int, Person]:
+    """The gradebook's learner for each person of a table, by index; no ambiguous matches."""
     result: dict[int, Person] = {}
     for proof in PROOFS:
         had = {other.learner for other in result.values()}
         pairs = [
             (index, other)
-            for index, one in enumerate(found)
+            for index, one in enumerate(people)
             if index not in result
             for other in known
             if other.learner not in had and proof(one, other)
         ]
         ones = Counter(index for index, _ in pairs)
         others = Counter(other.learner for _, other in pairs)
-        result |= {i: who for i, who in pairs if ones[i] == others[who.learner] == 1}
+        result |= {i: person for i, person in pairs if ones[i] == others[person.learner] == 1}
     return result
 
 
-def named(found: Iterable[Person], known: Iterable[Person]) -> list[Person]:
+def named(people: Iterable[Person], known: Iterable[Person]) -> list[Person]:
     """Give everybody the name of their folders.
 
     It is, in this order: the name of the learner of the gradebook who this is proven to be; the
@@ -459,29 +459,29 @@ def named(found: Iterable[Person], known: Iterable[Person]) -> list[Person]:
     a name is in the gradebook it stays, whichever roster comes next.
 
     Args:
-        found: learners, of a roster or of an archive.
+        people: learners, of a roster or of an archive.
         known: those of the gradebook, with their names.
 
     Raises:
         Refusal: if two learners would get the same name, or a login can be no folder's name.
     """
-    found, known = list(found), list(known)
-    for person in found:
+    people, known = list(people), list(known)
+    for person in people:
         if person.login and not valid(person.login):
             raise Refusal(
                 f"the roster's record {person.row + 2}: no folder can have the name "
                 f"{person.login[:SHOWN]!r}, which is in the column `learner`. Letters and digits "
                 "can be in it, and . @ - _ after the first; at most 100. Or leave the cell empty"
             )
-    names = {index: other.learner for index, other in joined(found, known).items()}
-    for index, person in enumerate(found):
+    names = {index: other.learner for index, other in joined(people, known).items()}
+    for index, person in enumerate(people):
         if index not in names and person.login:
             names[index] = person.login
     used = {_folded(name) for name in [*names.values(), *(other.learner for other in known)]}
     for choice in range(len(_choices(Person()))):
         wanted = {
             index: name
-            for index, person in enumerate(found)
+            for index, person in enumerate(people)
             if index not in names
             and valid(name := _choices(person)[choice])
             and _folded(name) not in used
@@ -489,7 +489,7 @@ def named(found: Iterable[Person], known: Iterable[Person]) -> list[Person]:
         several = Counter(map(_folded, wanted.values()))
         names |= {index: name for index, name in wanted.items() if several[_folded(name)] == 1}
         used |= {_folded(name) for name in names.values()}
-    result = [replace(person, learner=names.get(index, "")) for index, person in enumerate(found)]
+    result = [replace(person, learner=names.get(index, "")) for index, person in enumerate(people)]
     seen: dict[str, Person] = {}
     for person in result:
         name = _folded(person.learner or _choices(person)[-1])
@@ -504,7 +504,7 @@ def named(found: Iterable[Person], known: Iterable[Person]) -> list[Person]:
 
 
 def _choices(person: Person) -> tuple[str, ...]:
-    """Names for a learner's folders, the best first; the last one is hardly anybody else's."""
+    """Names for a learner's folders, the best first; the last one is almost certainly unique."""
     local = person.email.partition("@")[0]
     full = slug(f"{person.last}-{person.first}") or "learner"
     number = person.lms_id or person.participant
@@ -522,8 +522,8 @@ def _choices(person: Person) -> tuple[str, ...]:
     )
 
 
-def twins(people: Iterable[Person], known: Iterable[Person]) -> list[str]:
-    """Learners of the gradebook who may be somebody who has another name here, in a line each."""
+def possible_duplicates(people: Iterable[Person], known: Iterable[Person]) -> list[str]:
+    """Learners of the gradebook who may appear here under another name, one line for each."""
     people, known = list(people), list(known)
     here = {person.learner for person in people}
     there = {person.learner for person in known}
@@ -555,7 +555,7 @@ def _spellings(person: Person) -> set[str]:
 
 
 def find(owner: Owner, among: list[Person]) -> tuple[Person | None, str]:
-    """Whom an archive means.
+    """Find the learner that an archive's entry refers to.
 
     An address decides, or a number where the name agrees: numbers of several systems, or of two
     assignments, may be the same. Where there is neither, a name decides that one learner alone has.
@@ -563,7 +563,7 @@ def find(owner: Owner, among: list[Person]) -> tuple[Person | None, str]:
     Returns:
         The learner, or None and the reason.
     """
-    who, wanted = printable(owner.name)[:SHOWN], key(owner.name)
+    shown, wanted = printable(owner.name)[:SHOWN], key(owner.name)
     if owner.email:
         same = [p for p in among if p.email and p.email.casefold() == owner.email.casefold()]
         if len(same) == 1:
@@ -575,7 +575,7 @@ def find(owner: Owner, among: list[Person]) -> tuple[Person | None, str]:
             return same[0], ""
         if len(same) == 1 and moodle:
             return None, (
-                f"participant {owner.id} is {same[0].full!r} in the roster and {who!r} here: is "
+                f"participant {owner.id} is {same[0].full!r} in the roster and {shown!r} here: is "
                 "it the worksheet of another assignment?"
             )
     if owner.kind == "plain":
@@ -592,14 +592,14 @@ def find(owner: Owner, among: list[Person]) -> tuple[Person | None, str]:
         other = _contrary(owner, same[0])
         if not other:
             return same[0], ""
-        return None, f"{who!r} is {other[0]} in the roster and {other[1]} here"
+        return None, f"{shown!r} is {other[0]} in the roster and {other[1]} here"
     if same:
-        return None, f"{len(same)} learners of the roster are called {who!r}"
-    return None, f"nobody in the roster is {who!r}{f' ({owner.id})' if owner.id else ''}"
+        return None, f"{len(same)} learners of the roster are called {shown!r}"
+    return None, f"nobody in the roster is {shown!r}{f' ({owner.id})' if owner.id else ''}"
 
 
 def _contrary(owner: Owner, person: Person) -> tuple[str, str] | None:
-    """What says that a file's owner is not this person, there and here; None if nothing does."""
+    """The two values that show that a file's owner is someone else; None if there are none."""
     if owner.email and person.email and owner.email.casefold() != person.email.casefold():
         return person.email, printable(owner.email)
     if owner.kind == "moodle" and owner.id and person.participant not in ("", owner.id):

@@ -1,14 +1,15 @@
-"""What is kept in ``progress/``, and what a machine can refuse.
+"""What is kept in ``progress/``, and what to do when the machine refuses to store something.
 
-Files that others read are written in one step (:func:`write`), so a fault leaves the old one or the
-new one. A record (``progress/<assignment>/<learner>.json``) says what was graded, when and how it
-ended. It is written twice: before grading, as ``retry``, so that whatever interrupts the run leaves
-no old verdict standing, and after. Verdicts are kept by the hash of what was run, so whatever else
-changes (points, dates, settings, text) is scored anew from the verdict that is there.
+Files that others read are written in one step (:func:`replacing`), so a fault leaves the old one
+or the new one. A record (``progress/<assignment>/<learner>.json``) says what was graded, when, and
+with what outcome. It is written twice: before grading, as ``retry``, so that an interruption at any
+point leaves no outdated verdict in force, and again afterwards. Verdicts are stored under the hash
+of what was run: when something else changes (points, dates, settings, text), the scores are
+computed again from the stored verdict.
 
-A full disk, a folder that cannot be written, a locked gradebook are no submission's fault.
-:func:`check` looks before anything is withdrawn or run; :func:`explain` says of one that comes
-later what it is, where, and how to fix it.
+A full disk, a read-only folder or a locked gradebook is never counted against a submission.
+:func:`check` looks for these before anything is withdrawn or run; for one that occurs later,
+:func:`explain` says what happened, where, and how to fix it.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
@@ -39,21 +41,32 @@ EDITION = 1  # of records; those written before there were editions have 0
 OTHER = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ENOLCK)
 
 
-def write(path: Path, text: str) -> None:
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
     """Write a file in one step: a reader sees the old one or the new one, never half of it.
 
+    Yields:
+        The new file, open for writing; it takes the old one's place at the end.
+
     Raises:
-        OSError: if it cannot be written; the old file then stands, and no half stays behind.
+        OSError: if it cannot be written; the old file then remains, and no half of the new one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        with open(part, "wb") as file:
+            yield file
         os.replace(part, path)
     except BaseException:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file in one step (:func:`replacing`)."""
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 @dataclass(frozen=True)

@@ -110,22 +110,22 @@ def cells(submission: Submission) -> list[Cell]:
     return parse(submission.data, REMEDY)
 
 
-def content(found: list[Cell] | Reject, submission: Submission, source: NotebookNode) -> str:
+def content(cells: list[Cell] | Reject, submission: Submission, source: NotebookNode) -> str:
     """A hash of the work that was handed in.
 
     What an editor saves besides (outputs, counters, metadata, the order of keys, a cell id where
     none was) does not count, nor does the time. Of a file that is no notebook every byte counts.
 
     Args:
-        found: the cells, or why there are none.
+        cells: the cells, or why there are none.
         submission: where they come from.
         source: the instructor's notebook.
     """
-    if isinstance(found, Reject):
-        text = repr((str(found), submission.problem)).encode() + (submission.data or b"")
+    if isinstance(cells, Reject):
+        text = repr((str(cells), submission.problem)).encode() + (submission.data or b"")
     else:
-        names = match(found, source)
-        work = [(c.kind, c.source, n, c.pictures) for c, n in zip(found, names, strict=True)]
+        names = match(cells, source)
+        work = [(c.kind, c.source, n, c.pictures) for c, n in zip(cells, names, strict=True)]
         text = json.dumps(work, sort_keys=True).encode()
     return hashlib.sha256(text).hexdigest()
 
@@ -174,6 +174,6 @@ def _secret(path: Path) -> str:
     return text if re.fullmatch(r"[0-9a-f]{32,256}", text) else ""
 
 
-def printable(text: str) -> str:
-    """A name that cannot steer a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+def printable(text: str, *, keep: str = "") -> str:
+    """Text that cannot steer a terminal: a ``?`` for every control character but those to keep."""
+    return "".join(each if each.isprintable() or each in keep else "?" for each in text)

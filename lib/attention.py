@@ -20,10 +20,10 @@ Conventions:
 - A bias is floating point and is added to the scores after they are scaled.
 - A query that may attend to no key at all has weights 0 and output 0.
 - The softmax is computed in float32 or wider, and the result cast back.
-- With fewer key heads than query heads, query head h uses key head ``h // group``.
+- With fewer KV heads than query heads, query head h uses KV head ``h // group``.
 
 Sources: Vaswani et al., *Attention Is All You Need*, 2017, arXiv:1706.03762, section 3.2;
-Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 3 (one key head for all);
+Shazeer, *Fast Transformer Decoding*, 2019, arXiv:1911.02150, section 3 (one KV head for all);
 Ainslie et al., *GQA*, 2023, arXiv:2305.13245, section 2.2 (one per group).
 """
 
@@ -199,9 +199,9 @@ def grouped_query_attention(
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Attention in which several query heads share one key and value head.
 
-    A key head serves ``group = n_heads / n_kv_heads`` query heads (``eq-gqa`` of chapter 10).
+    A KV head serves ``group = n_heads / n_kv_heads`` query heads (``eq-gqa`` of chapter 10).
     Their queries are concatenated, as ``group * q_len`` queries of one head: then
-    there are as many query heads as key heads, and no key and no value is ever repeated. The
+    there are as many query heads as KV heads, and no key and no value is ever repeated. The
     output is then split into heads again. With ``n_kv_heads == n_heads`` this is
     :func:`scaled_dot_product_attention`, with ``n_kv_heads == 1`` multi-query attention.
 
@@ -602,7 +602,7 @@ def _check_softcap(softcap: float | None) -> None:
 
 
 def _check_heads(query: Tensor, key: Tensor, value: Tensor) -> int:
-    """Check that query heads can share the key heads; return how many share one."""
+    """Check that query heads can share the KV heads; return how many share one."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.dim() < 3:
             raise ValueError(

@@ -244,7 +244,7 @@ class PagedCache(KVCache):
         return self._gather(self.pool.keys, table), self._gather(self.pool.values, table)
 
     def _gather(self, memory: Tensor, table: Tensor) -> Tensor:
-        """The rows' blocks, one behind the other: ``(batch, heads, length, dim)``."""
+        """The rows' blocks, one after the other: ``(batch, heads, length, dim)``."""
         blocks = memory[table]  # (batch, blocks, heads, block_size, dim)
         return blocks.transpose(1, 2).flatten(2, 3)[:, :, : self.length]
 

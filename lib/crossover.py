@@ -4,7 +4,7 @@ Both ways are timed in turn, round after round, so that both times of a round we
 under the same load. Their ratio is formed within each round; its spread over the
 rounds is the interquartile range.
 
-``thm-payoff`` of chapter 10 predicts both from a model of the machine; here they are measured.
+``thm-payoff`` of chapter 10 predicts both from a model of the processor; here they are measured.
 """
 
 import math

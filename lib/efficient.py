@@ -8,7 +8,7 @@ function                               what it changes                operations
 :func:`performer_attention`            softmax's kernel, estimated    length · features · head_dim
 =====================================  =============================  ============================
 
-The mask by itself saves nothing: a kernel has to skip the pairs that it rules out. The other two
+The mask alone saves nothing: a kernel has to skip the pairs that it rules out. The other two
 save operations but approximate, so chapter 11 measures their error along with their cost.
 
 Conventions: shapes as in :mod:`lib.attention`; ``True`` = may attend; the query at index i

@@ -161,6 +161,7 @@ def use_style(*, image_format: str = "svg") -> None:
             "axes.spines.right": False,
             "axes.spines.top": False,
             "axes.titlesize": "medium",
+            "figure.constrained_layout.hspace": 0.06,  # a title belongs to the panel below it
             "figure.constrained_layout.use": True,
             "figure.figsize": (WIDTH, 3.2),
             "font.family": [*_fonts, "DejaVu Sans"],
@@ -307,7 +308,7 @@ def attention_map(
     return heatmap(weights, row_labels=tokens_q, column_labels=tokens_k, **options)
 
 
-def attention_flow(*changed: str):
+def attention_flow(*changed: str, words: Mapping[str, str] | None = None):
     """Draw the way from tokens to the output of an attention head, with some parts marked.
 
     One drawing for all chapters: what a chapter is about has a thick coloured edge. Dotted boxes
@@ -315,6 +316,7 @@ def attention_flow(*changed: str):
 
     Args:
         changed: names of the parts to mark, keys of ``FLOW``.
+        words: parts that are marked too, each with the words to write in its box.
 
     Returns:
         The matplotlib ``Axes``.
@@ -324,12 +326,15 @@ def attention_flow(*changed: str):
     """
     from matplotlib import pyplot as plt
 
-    if unknown := sorted(set(changed) - FLOW.keys()):
+    words = words or {}
+    changed = {*changed, *words}
+    if unknown := sorted(changed - FLOW.keys()):
         raise ValueError(f"the flow has no part {unknown}, only {list(FLOW)}")
     _, ax = plt.subplots(figsize=(WIDTH, 1.2 * WIDTH))
-    for name, ((x, y), width, words, always) in FLOW.items():
+    for name, ((x, y), width, usual, always) in FLOW.items():
         marked = name in changed
-        ax.text(x, y, text(words), ha="center", va="center", weight="bold" if marked else "normal")
+        weight = "bold" if marked else "normal"
+        ax.text(x, y, text(words.get(name, usual)), ha="center", va="center", weight=weight)
         box = plt.Rectangle(
             (x - width / 2, y - 0.32),
             width,

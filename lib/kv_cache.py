@@ -454,7 +454,7 @@ class DecodeState:
         self.truncate(0)
 
     def fork(self) -> "DecodeState":
-        """A second state that holds the same tokens and goes on by itself; contexts are shared."""
+        """A second state with the same tokens that can go on independently; contexts are shared."""
         forked = copy.copy(self)
         forked.caches = [cache.fork() for cache in self.caches]
         forked._positions, forked._valid = self._positions.clone(), self._valid.clone()

@@ -177,7 +177,7 @@ class LatentAttention(nn.Module):
         return scaled_dot_product_attention(query, key, value, **options)
 
     def _absorbed(self, plain, turned, latent, rotated, options):
-        """Queries into the latents' space; attention with one key head; outputs out of it."""
+        """Queries into the latents' space; attention with one KV head; outputs out of it."""
         w_uk = self.w_uk.weight.unflatten(0, (self.n_heads, -1))  # (heads, head_dim, latent_dim)
         w_uv = self.w_uv.weight.unflatten(0, (self.n_heads, -1))  # (heads, value_dim, latent_dim)
         query = torch.cat((plain @ w_uk, turned), dim=-1)  # (batch, heads, q_len, latent + rope)

@@ -52,7 +52,7 @@ class Piece:
         where: the exercise that asks for it.
         function: what is called.
         yours: whether the learner wrote it; otherwise something else stands in for it.
-        note: why it does, or why the learner's cannot be loaded.
+        note: why something else stands in, or why the learner's cannot be loaded.
     """
 
     name: str

@@ -364,13 +364,13 @@ def _summary(record: dict) -> Iterator[str]:
     for entry in _entries(sections, "roofline"):
         if "share_of_roof" in entry:
             yield (
-                f"{entry['phase']}, {entry['dtype']}, {entry['n_kv_heads']} key heads, "
+                f"{entry['phase']}, {entry['dtype']}, {entry['n_kv_heads']} KV heads, "
                 f"{entry['batch_size']} texts: {entry['share_of_roof']:.0%} of the roof"
             )
     for longest in sections.get("memory", {}).get("longest", ()):
         if longest["by_formula"] is not None:
             yield (
-                f"{longest['n_layers']} layers, {longest['n_kv_heads']} key heads: "
+                f"{longest['n_layers']} layers, {longest['n_kv_heads']} KV heads: "
                 f"{longest['by_formula']:,} tokens fit by the formula, "
                 f"{longest['by_allocation']:,} by trying"
             )

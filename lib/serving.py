@@ -86,12 +86,19 @@ def continue_from(
         last token is always read, since its logits are wanted.
 
     Raises:
-        ValueError: if ``held`` is not as long as the state, or the text has no token.
+        ValueError: if ``held`` is not as long as the state, or the text has no token or does not
+            fit; the state is then as it was. If reading the rest fails, for example because a
+            pool has no free block, the state holds the common prefix.
     """
     if held.shape != (1, state.length) or tokens.dim() != 2 or 0 in tokens.shape:
         raise ValueError(
             f"need tokens (1, length) and held (1, {state.length}), as long as the state, got "
             f"{tuple(tokens.shape)} and {tuple(held.shape)}"
+        )
+    if tokens.shape[1] > state.max_len:  # checked before anything is discarded
+        raise ValueError(
+            f"the state has max_len={state.max_len} slots, and the text has "
+            f"{tokens.shape[1]} tokens"
         )
     reused = min(common_prefix(tokens[0], held[0]), tokens.shape[1] - 1)
     state.truncate(reused)
@@ -383,6 +390,7 @@ def serve(
     reserve: int | None = None,
     n_draft: int = 0,
     acceptance_rate: float = 0.0,
+    common: int = 0,
 ) -> Served:
     """Serve requests, in the order in which they arrive, and measure what each has to wait.
 
@@ -410,6 +418,9 @@ def serve(
             lookup; continuous only.
         acceptance_rate: probability that a guessed token is accepted, if those before it are;
             drawn from a generator of its own, the same in every run.
+        common: tokens that all prompts begin with, a shorter prompt with as many as it has. Once a
+            text has read them, those that join later do not read them again (``cor-prefix``).
+            Continuous only, and without a limit of ``slots``: shared memory is not counted.
 
     Returns:
         :class:`Served`, in the order of ``requests``.
@@ -419,6 +430,7 @@ def serve(
     """
     longest = _check_serve(requests, policy, max_batch, budget, slots, block_size, reserve)
     _check_draft(policy, n_draft, acceptance_rate, max_batch, budget)
+    _check_common(policy, slots, common)
     draw = random.Random(0)
     reserve = longest if reserve is None else reserve
 
@@ -431,6 +443,7 @@ def serve(
     start = now = waiting[0].request.arrival
     running: list[_Text] = []
     passes = pieces_total = preempted = taken_total = used_total = 0
+    prefix_held = 0  # tokens of the common beginning that are in memory
 
     while waiting or running:
         if policy == "continuous" or not running:
@@ -439,6 +452,8 @@ def serve(
                 if slots is not None and running and needed > slots:
                     break
                 running.append(waiting.popleft())
+                # At least the last token of a prompt is read, for its logits.
+                running[-1].held = min(prefix_held, running[-1].request.prompt_len - 1)
         if not running:
             now = waiting[0].request.arrival
             continue
@@ -462,7 +477,8 @@ def serve(
             n_accepted = 0
             while n_accepted < n_guessed and draw.random() < acceptance_rate:
                 n_accepted += 1
-            text.held += n - n_guessed  # what was refused leaves the cache
+            text.held += n - n_guessed  # what was rejected leaves the cache
+            prefix_held = max(prefix_held, min(common, text.held, text.request.prompt_len))
             if not text.done and (policy == "static" or text.unread == 0):
                 text.held += n_accepted
                 text.written += 1 + n_accepted
@@ -516,6 +532,16 @@ def _check_draft(policy, n_draft, acceptance_rate, max_batch, budget) -> None:
         raise ValueError(
             f"budget={budget} must be above {max_batch * (1 + n_draft)}: max_batch={max_batch} "
             f"texts with n_draft={n_draft}, and prompts need some"
+        )
+
+
+def _check_common(policy, slots, common) -> None:
+    if common < 0:
+        raise ValueError(f"common={common} cannot be negative")
+    if common and (policy == "static" or slots is not None):
+        raise ValueError(
+            f"common={common} is for policy='continuous' without slots, got {policy!r} and "
+            f"slots={slots}"
         )
 
 

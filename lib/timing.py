@@ -36,12 +36,12 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """Median in seconds, half of the calls took longer."""
+        """Median in seconds; half of the calls took longer."""
         return statistics.median(self.samples)
 
     @property
     def best(self) -> float:
-        """Seconds of the shortest call, what the machine can do when nothing disturbs it."""
+        """Seconds of the shortest call, which is what the device can do if nothing disturbs it."""
         return min(self.samples)
 
 

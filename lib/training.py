@@ -198,7 +198,7 @@ def train(
     rate: Callable[[int], float] | None = None,
     clip: float | None = None,
 ) -> list[float]:
-    """Take ``n_steps`` steps downhill.
+    """Take ``n_steps`` steps with the optimizer.
 
     Args:
         model: trained in place; left in evaluation mode.

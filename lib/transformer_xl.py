@@ -10,7 +10,7 @@ Conventions:
 - ``transformer_xl_scores`` returns the full score, ready for the softmax; ``transformer_xl_bias``
   returns all but q · k, scaled, ready to be added to the scaled q · k.
 - Queries may have more heads than keys (grouped queries) in ``transformer_xl_bias``: query head
-  h then belongs to key head ``h // (heads / kv_heads)``.
+  h then belongs to KV head ``h // (heads / kv_heads)``.
 
 Source: Dai et al., *Transformer-XL*, 2019, arXiv:1901.02860, section 3.3.
 """

@@ -43,8 +43,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """With ``-m cuda``, look only at files and folders in which the mark occurs."""
     if config.option.markexpr != "cuda":
         return None
-    found = [collection_path] if collection_path.is_file() else collection_path.rglob("test_*.py")
-    uses = any("@pytest.mark.cuda" in path.read_text(encoding="utf-8") for path in found)
+    files = [collection_path] if collection_path.is_file() else collection_path.rglob("test_*.py")
+    uses = any("@pytest.mark.cuda" in path.read_text(encoding="utf-8") for path in files)
     return None if uses else True
 
 

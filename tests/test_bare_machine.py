@@ -23,26 +23,26 @@ sys.meta_path.insert(0, Hide())
 
 def needed_by(names):
     """These packages and all that they cannot do without."""
-    found, waiting = set(), list(names)
+    modules, waiting = set(), list(names)
     while waiting:
         name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
-        if name in found:
+        if name in modules:
             continue
         try:
             required = importlib.metadata.requires(name) or []
         except importlib.metadata.PackageNotFoundError:
             continue  # for another system or Python
-        found.add(name)
+        modules.add(name)
         waiting += [re.match(r"[\w.-]+", line)[0] for line in required if "extra ==" not in line]
-    return found
+    return modules
 
 
 def hidden_modules():
-    kept = needed_by(BARE)
+    needed = needed_by(BARE)
     return {
         module
         for module, owners in importlib.metadata.packages_distributions().items()
-        if not kept & {re.sub(r"[-_.]+", "-", owner).lower() for owner in owners}
+        if not needed & {re.sub(r"[-_.]+", "-", owner).lower() for owner in owners}
     } - {"lib", "benchmarks", "tests"}
 
 

@@ -122,10 +122,10 @@ def test_a_gpus_record_is_complete(double, monkeypatch, tmp_path):
     assert entry["model"]["name"] == "large"
     assert set(sections["steps"]["entries"][0]["seconds"]) == {"eager", "graph"}
     assert sections["steps"]["entries"][0]["operators"] > 20
-    # two phases, two formats, two numbers of key heads, two batches
+    # two phases, two formats, two numbers of KV heads, two batches
     assert len(sections["roofline"]["entries"]) == 16
     assert {e["batch_size"] for e in sections["roofline"]["entries"]} == {1, 3}
-    # 32 layers, 4 key heads, keys and values of 8 numbers, 4 bytes
+    # 32 layers, 4 KV heads, keys and values of 8 numbers, 4 bytes
     assert sections["memory"]["longest"][0]["bytes_per_token"] == 32 * 4 * 16 * 4
     assert sections["memory"]["caches"][0]["allocated"] == 512
     assert len(sections["exercise"]["timers"]) == 4

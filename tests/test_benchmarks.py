@@ -245,6 +245,24 @@ def test_the_script_prints_tables_and_writes_a_record(small, tmp_path, monkeypat
         assert all(len(each) == 2 for each in longest[part]["seconds"].values())
 
 
+def test_the_tables_in_the_readme_are_those_of_the_record(capsys):
+    """And what is said of the run and of the aims is so."""
+    record = results.load("decoding")
+    entries = record["results"]["lengths"]
+    decoding_smollm.report(entries)
+    readme = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    assert [line for line in capsys.readouterr().out.splitlines() if line not in readme] == []
+    made, ratios = record["made"], [entry["decode"]["ratio"] for entry in entries]
+    text = " ".join(readme.split())
+    assert f"commit {made['commit']}, {made['date']}" in text
+    assert f"load {made['load']} when it began" in text
+    assert [entry["length"] for entry in entries] == [16, 128, 512, 1024, 2048]
+    assert all(low > 1 for each in ratios for low, *_ in each.values())  # ours is ahead
+    shares = [entry["decode"]["share_of_bandwidth"][1] for entry in entries]
+    assert max(shares) < 0.75  # not reached
+    assert all(entry["decode"]["share_of_matrices"][1] < 0.75 for entry in entries)
+
+
 def test_without_transformers_ours_is_timed_alone(small, monkeypatch, capsys):
     monkeypatch.setattr(decoding_smollm.util, "find_spec", lambda name: None)
     decoding.main([*small, "--dtype", "bfloat16"])

@@ -192,6 +192,19 @@ def test_the_real_tokenizer_on_the_topics(real):
     assert real[0].decode(same(real, TOPICS)) == TOPICS
 
 
+def test_the_real_tokenizer_on_each_of_its_tokens(real):
+    """Texts that use every merge; those above need only some of them."""
+    ours, theirs = real
+    tokens = [ours.token_bytes(number) for number in range(17, ours.vocab_size)]
+    texts = [token.decode() for token in tokens if token.decode(errors="ignore").encode() == token]
+    assert len(texts) > 0.99 * len(tokens)  # the others are no whole characters
+    expected = [each.ids for each in theirs.encode_batch(texts)]
+    different = [
+        text for text, ids in zip(texts, expected, strict=True) if ours.encode(text) != ids
+    ]
+    assert different == []
+
+
 def test_the_real_tokenizer_on_random_text(real):
     draw = random.Random(0)
     letters = " \n\t\x0b\x1c\x85\u3000'''sdtrevmlaé中9٣½ⅷ😀_-.\u0301\u200d\x00\x04"

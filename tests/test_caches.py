@@ -310,6 +310,22 @@ def test_refused_drafts_leave_no_trace_with_undo(bits, pieces):
         assert torch.equal(x, y)
 
 
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_group_that_was_cut_is_cut_again(bits):
+    """What was stored after the first cut is exact: the old codes of its slots are not read."""
+    cache = quantized_cache(bits, max_len=12, group=4)
+    k, v = make_kv(7)
+    cache.update(k, v)
+    cache.truncate(2)  # opens the first group; its exact keys are gone
+    rounded = cache.update(*make_kv(0))[0].clone()
+    new, new_v = make_kv(1, seed=5)
+    cache.update(new, new_v)
+    cache.truncate(3)  # all that it holds: nothing changes
+    keys, _ = cache.update(*make_kv(0))
+    assert torch.equal(keys[:, :, :2], rounded)
+    assert torch.equal(keys[:, :, 2:], new)
+
+
 def test_without_undo_a_refused_token_leaves_its_rounding():
     """What the docstring says of ``undo``: errors add up, in the group that is cut."""
     k, v = make_kv(12)

@@ -41,6 +41,40 @@ def test_a_question_is_answered_once_and_its_cost_named(language_model, monkeypa
     assert float(cached) == round((int(length) - 1) * 30 * 3 * 2 * 64 * 4 / 1e6, 1)
 
 
+def test_a_question_that_is_too_long_is_refused_in_one_line(language_model, monkeypatch, capsys):
+    monkeypatch.setattr(smollm, "load", lambda: language_model)
+    monkeypatch.setenv("QUESTION", "word " * 2000)
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        assert chat.main() == 1
+    errors = capsys.readouterr().err
+    assert re.fullmatch(r"the question has \d+ tokens, 1648 are the most\n", errors)
+
+
+def test_a_question_of_spaces_is_no_question(language_model, monkeypatch, capsys):
+    monkeypatch.setattr(smollm, "load", lambda: language_model)
+    monkeypatch.setenv("QUESTION", "  \n ")
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        assert chat.main() == 0
+    assert "Ask it something" in capsys.readouterr().out
+
+
+def test_bytes_that_are_no_text_are_replaced(language_model, monkeypatch, tmp_path, capsys):
+    """In the environment and at the prompt."""
+    asked = []
+    monkeypatch.setattr(smollm, "load", lambda: language_model)
+    monkeypatch.setattr(chat, "answer", lambda conversation, question: asked.append(question))
+    monkeypatch.setitem(os.environb, b"QUESTION", b"Why \xe9?")
+    assert chat.main() == 0
+    monkeypatch.setitem(os.environb, b"QUESTION", b"")
+    (tmp_path / "typed").write_bytes(b"\xff\xfe\n\n \nWhy?\n")
+    with open(tmp_path / "typed", encoding="utf-8") as typed:
+        monkeypatch.setattr(sys, "stdin", typed)
+        assert chat.main() == 0
+    assert asked == ["Why �?", "��", "Why?"]
+
+
 def test_a_conversation_is_what_the_template_makes_of_it(conversation, monkeypatch):
     monkeypatch.setattr(chat, "LONGEST", 12)
     tokenizer = conversation.tokenizer
@@ -85,8 +119,10 @@ def test_a_conversation_that_no_longer_fits_begins_again(conversation, monkeypat
     list(conversation.ask("Four?"))
     assert conversation.costs().endswith(" MB.")
     monkeypatch.setattr(chat, "CONTEXT", 60)
+    before = list(conversation.tokens)
     with pytest.raises(ValueError, match=r"the question has \d+ tokens, 58 are the most"):
         next(conversation.ask("word " * 60))
+    assert conversation.tokens == before  # nothing is forgotten for a question that is refused
 
 
 def test_without_the_weights_it_says_so(monkeypatch, capsys):
@@ -112,7 +148,9 @@ class Terminal:
     def __init__(self):
         self.process, self.keys = pty.fork()
         if self.process == 0:
-            environment = {**os.environ, "QUESTION": "", "OMP_NUM_THREADS": "1"}
+            # A dumb terminal gets no sequences that move the cursor or mark what is pasted.
+            plain = {"QUESTION": "", "OMP_NUM_THREADS": "1", "TERM": "dumb"}
+            environment = {**os.environ, **plain}
             os.chdir(ROOT)
             command = [sys.executable, "tools/run.py", "tools.chat"]
             os.execve(sys.executable, command, environment)
@@ -153,6 +191,21 @@ def test_ctrl_c_ends_an_answer_and_at_the_prompt_the_command(smollm_file):
     terminal.press(b"\x03")
     terminal.wait_for("stopped")
     assert terminal.leave() == 130
+
+
+@pytest.mark.long
+def test_a_long_line_is_read_whole(smollm_file):
+    """Without readline a terminal cuts a line after 4,095 bytes."""
+    pytest.importorskip("readline")
+    terminal = Terminal()
+    terminal.wait_for("> ")
+    for _ in range(20):
+        terminal.press(b"word " * 100)
+        time.sleep(0.05)
+    terminal.press(b"\n")
+    terminal.wait_for(r"the question has 20\d\d tokens, 1648 are the most\n> ")
+    terminal.press(b"\x04")
+    assert terminal.leave() == 0
 
 
 @pytest.mark.long

@@ -39,10 +39,10 @@ def test_a_full_cache_takes_the_bytes_of_the_formula(kind, numbers, tokens):
 def test_a_window_forgets_and_holds_its_sinks_in_the_same_bytes(tokens):
     model = compression.build("MQA", 0).eval()
     caches = compression.caches((8,))
-    found = {name: compression.read(model, tokens, 8, make) for name, make in caches.items()}
-    assert found["window 8"][1] == found["window 4 + 4"][1] == 2 * 32 * 4 * (8 + 8) / 40
-    assert found["8 bits"][1] > found["4 bits"][1]
-    losses = {name: loss for name, (loss, _) in found.items()}
+    measured = {name: compression.read(model, tokens, 8, make) for name, make in caches.items()}
+    assert measured["window 8"][1] == measured["window 4 + 4"][1] == 2 * 32 * 4 * (8 + 8) / 40
+    assert measured["8 bits"][1] > measured["4 bits"][1]
+    losses = {name: loss for name, (loss, _) in measured.items()}
     assert len(set(losses.values())) == 5
     assert abs(losses["8 bits"] - losses["full"]) < abs(losses["4 bits"] - losses["full"])
 
@@ -89,7 +89,7 @@ def test_the_record_has_the_bytes_of_the_formulas():
     for entry in results.load("compression")["arms"]:
         arm, result = entry["arm"], entry["result"]
         assert result["loss"].keys() == result["bytes"].keys() == entry["opening"]["loss"].keys()
-        if arm["model"] == compression.REAL:  # 30 layers, 3 key heads of width 64
+        if arm["model"] == compression.REAL:  # 30 layers, 3 KV heads of width 64
             expected = kv_cache_bytes(
                 1, n_layers=30, n_kv_heads=3, head_dim=64, dtype=torch.float32
             )

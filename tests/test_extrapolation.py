@@ -34,8 +34,8 @@ class Repeater(nn.Module):
 
 
 def test_every_scheme_has_every_seed_once():
-    found = [(arm["scheme"], arm["seed"]) for arm in experiment.arms()]
-    assert sorted(found) == sorted((s, seed) for s in experiment.SCHEMES for seed in (0, 1, 2))
+    settings = [(arm["scheme"], arm["seed"]) for arm in experiment.arms()]
+    assert sorted(settings) == sorted((s, seed) for s in experiment.SCHEMES for seed in (0, 1, 2))
     assert {arm["steps"] for arm in experiment.arms()} == {experiment.STEPS}
     assert json.loads(json.dumps(experiment.arms())) == experiment.arms()
 
@@ -77,12 +77,12 @@ def test_an_unknown_scheme_is_refused():
 def test_variants_of_a_trained_model():
     assert experiment.variants("alibi") == {}
     assert experiment.variants("learned") == {"clamped": experiment.TRAIN_LENGTH - 1}
-    found = experiment.variants("rope")
-    assert set(found) == {f"{n} {s}" for n in ("interpolation", "ntk", "yarn") for s in (2, 8)}
-    for name, position in found.items():
+    variants = experiment.variants("rope")
+    assert set(variants) == {f"{n} {s}" for n in ("interpolation", "ntk", "yarn") for s in (2, 8)}
+    for name, position in variants.items():
         assert position.head_dim == experiment.HEAD_DIM
         assert position.scaling.factor == int(name.split()[1])
-    assert found["yarn 8"].scaling.original_max_len == experiment.TRAIN_LENGTH
+    assert variants["yarn 8"].scaling.original_max_len == experiment.TRAIN_LENGTH
 
 
 # --- losses by position
@@ -91,7 +91,7 @@ def test_variants_of_a_trained_model():
 def test_by_hand():
     # ln(e^m + 6) − m where the next token is the same, ln(e^m + 6) where it is not
     tokens = torch.tensor([0, 1, 1, 2, 2, 2, 3, 3, 0])
-    found = experiment.losses_by_block(
+    losses = experiment.losses_by_block(
         Repeater(), tokens, length=4, block=2, first=2, n_targets=2, batch=1
     )
 
@@ -103,7 +103,7 @@ def test_by_hand():
         [(by_hand(2, 0) + by_hand(3, 1)) / 2, (by_hand(4, 0) + by_hand(5, 1)) / 2],
         [(by_hand(2, 2) + by_hand(3, 3)) / 2, (by_hand(4, 2) + by_hand(5, 3)) / 2],
     ]
-    torch.testing.assert_close(found, torch.tensor(expected))
+    torch.testing.assert_close(losses, torch.tensor(expected))
 
 
 @pytest.mark.parametrize("block", [1, 3, 6])
@@ -111,10 +111,10 @@ def test_the_context_of_a_target_is_what_stands_before_it_in_its_window(block):
     model = tiny(AlibiPosition(2))
     tokens = torch.randint(VOCAB, (40,), generator=torch.Generator().manual_seed(1))
     n_targets = 12 // block
-    found = experiment.losses_by_block(
+    measured = experiment.losses_by_block(
         model, tokens, length=12, block=block, first=13, n_targets=n_targets
     )
-    assert found.shape == (12 // block, n_targets)
+    assert measured.shape == (12 // block, n_targets)
     for b in range(12 // block):
         for t in range(n_targets):
             losses = []
@@ -122,18 +122,18 @@ def test_the_context_of_a_target_is_what_stands_before_it_in_its_window(block):
                 token, context = 13 + t * block + place, b * block + place
                 logits = model(tokens[None, token - context : token + 1])[0, -1]
                 losses.append(-logits.log_softmax(-1)[tokens[token + 1]])
-            torch.testing.assert_close(found[b, t], torch.stack(losses).mean().detach())
+            torch.testing.assert_close(measured[b, t], torch.stack(losses).mean().detach())
 
 
 def test_positions_beyond_the_largest_are_replaced():
     model = tiny(LearnedPosition(4, 8))
     tokens = torch.randint(VOCAB, (30,), generator=torch.Generator().manual_seed(2))
-    found = experiment.losses_by_block(
+    losses = experiment.losses_by_block(
         model, tokens, length=8, block=8, first=0, n_targets=1, largest=3
     )
     inputs, targets = teacher_forcing(tokens[None, :9])
     logits = model(inputs, positions=torch.tensor([[0, 1, 2, 3, 3, 3, 3, 3]]))
-    torch.testing.assert_close(found[0, 0], F.cross_entropy(logits[0], targets[0]).detach())
+    torch.testing.assert_close(losses[0, 0], F.cross_entropy(logits[0], targets[0]).detach())
 
 
 def test_the_batch_does_not_matter():
@@ -164,8 +164,8 @@ def test_windows_that_do_not_fit(sizes, message):
 
 def test_the_last_window_may_end_with_the_text():
     tokens = torch.zeros(15, dtype=torch.int64)
-    found = experiment.losses_by_block(tiny(), tokens, length=6, block=2, first=4, n_targets=3)
-    assert found.shape == (3, 3)
+    losses = experiment.losses_by_block(tiny(), tokens, length=6, block=2, first=4, n_targets=3)
+    assert losses.shape == (3, 3)
 
 
 # --- attention to what is far
@@ -192,15 +192,15 @@ def test_equal_scores_share_by_counting():
 def test_content_lowers_the_entropy_of_a_share_that_stays():
     model = tiny(AlibiPosition(2))  # slopes 1/16 and 1/256
     tokens = torch.randint(VOCAB, (90,), generator=torch.Generator().manual_seed(5))
-    found = []
+    attended = []
     for scale in (0.0, 30.0):
         with torch.no_grad():
             for block in model.blocks:
                 block.self_attention.w_q.weight.copy_(scale * torch.eye(8))
                 block.self_attention.w_q.bias.zero_()
         sizes = {"length": 80, "distance": 20, "block": 8, "n_windows": 5}
-        found.append(experiment.distant_attention(model, tokens, **sizes))
-    (even, even_entropy), (picked, picked_entropy) = found
+        attended.append(experiment.distant_attention(model, tokens, **sizes))
+    (even, even_entropy), (picked, picked_entropy) = attended
     flat = math.exp(-1 / 256)
     expected = []
     for keys in range(73, 81):  # keys that each of the last 8 queries sees
@@ -245,7 +245,7 @@ def test_a_run_gives_what_it_says_and_gives_it_again(short):
     assert len(result["loss"]) == len(result["rise_error"]) == 8
     assert result["rise_error"][1] == 0.0  # of the last block met in training, over itself
     assert set(result["variants"]) == set(experiment.variants("rope"))
-    assert len({tuple(kept["loss"]) for kept in result["variants"].values()}) == 6
+    assert len({tuple(variant["loss"]) for variant in result["variants"].values()}) == 6
     for name in ("distant_share", "distant_entropy"):
         assert len(result[name]) == experiment.N_LAYERS
 

@@ -240,6 +240,47 @@ def test_the_flows_boxes_do_not_overlap_and_its_arrows_are_between_neighbours():
         assert not any(left <= x <= right for _, left, right in crossed)
 
 
+def test_the_flow_has_nothing_marked_unless_asked():
+    ax = figures.attention_flow()
+    assert [word.get_text() for word in ax.texts if word.get_text()] == [
+        words for _, _, words, _ in figures.FLOW.values()
+    ]
+    assert {word.get_weight() for word in ax.texts if word.get_text()} == {"normal"}
+    assert {box.get_linewidth() for box in ax.patches} == {1}
+    dotted = [box.get_linestyle() == ":" for box in ax.patches]
+    assert dotted == [not always for *_, always in figures.FLOW.values()]
+
+
+def test_the_flow_writes_other_words_in_the_boxes_that_it_marks():
+    ax = figures.attention_flow("turned", words={"softmax": "softmax with a sink"})
+    written = [word.get_text() for word in ax.texts if word.get_text()]
+    usual = [words for _, _, words, _ in figures.FLOW.values()]
+    changed = {old: new for old, new in zip(usual, written, strict=True) if old != new}
+    assert changed == {figures.FLOW["softmax"][2]: "softmax with a sink"}
+    marked = {word.get_text() for word in ax.texts if word.get_weight() == "bold"}
+    assert marked == {figures.FLOW["turned"][2], "softmax with a sink"}
+
+
+def too_wide(ax) -> list[str]:
+    """The words of a flow that are wider than their box."""
+    ax.figure.draw_without_rendering()
+    words = [word for word in ax.texts if word.get_text()]
+    return [
+        word.get_text()
+        for word, box in zip(words, ax.patches, strict=True)
+        if word.get_window_extent().width > box.get_window_extent().width
+    ]
+
+
+def test_the_flows_words_fit_into_their_boxes_also_in_bold():
+    figures.use_style()
+    assert not too_wide(figures.attention_flow(*figures.FLOW))
+    long = "the key, normalized"
+    assert too_wide(figures.attention_flow(words={"key": long})) == [long]
+
+
 def test_the_flow_refuses_an_unknown_part():
     with pytest.raises(ValueError, match="no part \\['rotation'\\]"):
         figures.attention_flow("mask", "rotation")
+    with pytest.raises(ValueError, match="no part \\['gate'\\]"):
+        figures.attention_flow("mask", words={"gate": "gate"})

@@ -147,14 +147,14 @@ def test_what_is_shown_first():
         layer, head = divmod(int(scores(observed)[k].argmax()), 2)
         percent, tokens = observed.percent[text, layer, head], observed.tokens[text]
         page = Reader(figure.html)
-        said = page.all("svg")[0]["aria-label"]
-        assert said == figure.alt
-        assert f"weight on {kind}; layer {layer}, head {head} is marked" in said
+        label = page.all("svg")[0]["aria-label"]
+        assert label == figure.alt
+        assert f"weight on {kind}; layer {layer}, head {head} is marked" in label
         row = ", ".join(
             f"{n} “{token.strip()}” {p}%"
             for n, (token, p) in enumerate(zip(tokens, percent[4].tolist(), strict=True))
         )
-        assert said.endswith(f"query 4 “{tokens[4].strip()}” attends to {row}.")
+        assert label.endswith(f"query 4 “{tokens[4].strip()}” attends to {row}.")
         sliders = [each["value"] for each in page.all("input")]
         assert sliders == ["0", str(layer), str(head), "4"]
         numbers = re.search(r'<g data-group="numbers">(.*?)</g>', figure.html)[1]
@@ -210,7 +210,7 @@ def test_nothing_of_the_author_becomes_markup():
     hostile = Observed(((*observed.tokens[0][:4], token), observed.tokens[1]), observed.percent)
     figure = HeadBrowser(hostile, name="heads", title=NASTY)
     page = Reader(figure.html)
-    tags = [tag for tag, _ in page.found]
+    tags = [tag for tag, _ in page.elements]
     assert (tags.count("script"), tags.count("img"), tags.count("b")) == (1, 0, 4)
     assert figure.html.count("</script>") == 1
     assert f"4 “{token}”" in page.all("svg")[0]["aria-label"]  # escaped once, not twice

@@ -12,6 +12,7 @@ from lib import interactive
 from lib.figures import COLORS, set_words
 from lib.interactive import Axes, Checkbox, Select, Slider, SliderFigure
 from lib.svg import DEEPEST
+from tests.test_figures import luminance
 
 axes = Axes(x=(0, 10), y=(-10, 10), box=(0, 0, 126, 124))
 
@@ -55,12 +56,12 @@ class Reader(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.found, self.open = [], []
+        self.elements, self.open = [], []
         self.feed(html)
         assert not self.open
 
     def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -68,7 +69,7 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def all(self, tag):
-        return [attributes for name, attributes in self.found if name == tag]
+        return [attributes for name, attributes in self.elements if name == tag]
 
 
 def shown(figure, *places):
@@ -104,7 +105,7 @@ def test_the_table_keeps_what_each_value_depends_on():
 
 
 def test_parts_are_counted_in_the_order_of_the_page():
-    parts = [tag for tag, attributes in Reader(make().html).found if "data-part" in attributes]
+    parts = [tag for tag, attributes in Reader(make().html).elements if "data-part" in attributes]
     assert parts == ["svg", "path", "text", "input", "b", "output"]
 
 
@@ -198,10 +199,10 @@ def test_nothing_of_the_author_becomes_markup():
         readout=lambda a, b, c: f"{a}{b}{NASTY}",
     )
     page = Reader(figure.html)
-    tags = [tag for tag, _ in page.found]
+    tags = [tag for tag, _ in page.elements]
     assert tags.count("script") == 1
     assert "img" not in tags
-    assert not any(name.startswith("on") for _, attributes in page.found for name in attributes)
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
     assert figure.html.count("</script>") == 1
     assert page.all("svg")[0]["aria-label"] == f"1{NASTY}{NASTY}"  # escaped once, not twice
     assert shown(figure, 1, 0, 0)[0, "aria-label"] == f"2{NASTY}{NASTY}"
@@ -238,12 +239,6 @@ def test_series_have_the_colors_of_the_figures_and_a_dash_each():
         assert f".s{k}{{--c:{color};" in interactive.STYLE
     assert len(set(re.findall(r"--d:[^}]+", interactive.STYLE))) == len(COLORS)
     assert [LIGHT, DARK] == PALETTES[2:]  # by the page's theme as by the system's
-
-
-def luminance(color):
-    parts = [int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return sum(share * p for share, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])

@@ -11,23 +11,12 @@ from lib.latent import LatentAttention
 from lib.position import NoPosition
 from lib.rope import RotaryPosition, rope_frequencies, rope_tables
 from lib.transformer import LanguageModel
+from tests.test_attention_options import make, randomize
 
 F64 = torch.float64
 BATCH, LENGTH, D_MODEL, HEADS = 2, 7, 24, 3
 SIZES = {"head_dim": 5, "rope_dim": 4, "value_dim": 6, "latent_dim": 9}
 CLOSE = {"rtol": 0, "atol": 1e-12}
-
-
-def make(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=F64)
-
-
-def randomize(module, seed=5):
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in module.parameters():
-        noise = torch.randn(parameter.shape, generator=generator, dtype=F64)
-        parameter.data = 0.4 * noise + (1.0 if parameter.dim() == 1 else 0.0)
-    return module.double().eval().requires_grad_(False)
 
 
 def make_attention(**changes):

@@ -243,8 +243,8 @@ def test_sentence_vectors_have_length_1_whatever_stands_beside_them(folder):
 def record(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     made = {"date": "2026-01-02", "torch": "2.13.0", "transformers": "5.0"}
-    found = {"numbers": {"a": [[1, 2], [3, 4]], "b": 0.5, "c": "words", "d": ["x", "y"]}}
-    (tmp_path / "pretrained.json").write_text(json.dumps({"made": made, "results": found}))
+    record = {"numbers": {"a": [[1, 2], [3, 4]], "b": 0.5, "c": "words", "d": ["x", "y"]}}
+    (tmp_path / "pretrained.json").write_text(json.dumps({"made": made, "results": record}))
 
 
 def test_measured_and_recorded_results_have_the_same_types(record):
@@ -253,10 +253,10 @@ def test_measured_and_recorded_results_have_the_same_types(record):
 
     live, stored = Measured(live=True), Measured(live=False)
     for measured in (live, stored):
-        found = measured(numbers)
-        assert torch.equal(found["a"], torch.tensor([[1, 2], [3, 4]]))
-        assert (found["b"], found["c"]) == (0.5, "words")
-        assert found["d"] == ["x", "y"]
+        result = measured(numbers)
+        assert torch.equal(result["a"], torch.tensor([[1, 2], [3, 4]]))
+        assert (result["b"], result["c"]) == (0.5, "words")
+        assert result["d"] == ["x", "y"]
     assert live.results["numbers"]["a"] == [[1, 2], [3, 4]]
     assert "the numbers below are measured in this run" in str(live)
     assert "not installed" in str(stored)
@@ -340,7 +340,11 @@ def differences(old, new, at=""):
 
 
 @pytest.mark.parametrize(
-    ("name", "installed"), [("pretrained", "real"), ("language_model", "smollm_file")]
+    ("name", "installed"),
+    [
+        ("pretrained", "real"),
+        pytest.param("language_model", "smollm_file", marks=pytest.mark.long),
+    ],
 )
 def test_the_record_is_what_the_chapter_measures_now(name, installed, request, capsys):
     request.getfixturevalue(installed)
@@ -375,7 +379,7 @@ def test_nothing_is_measured_without_the_weights(monkeypatch):
 @pytest.mark.parametrize("name", measuring.PAGES)
 def test_the_record_has_what_the_page_asks_for(name):
     """Without the weights, the chapter's cells find everything in the record."""
-    found = results.load(name)["results"]
+    recorded = results.load(name)["results"]
     source = measuring.PAGES[name].chapter.read_text(encoding="utf-8")
     names = {
         line.split("(")[0].removeprefix("def ")
@@ -384,4 +388,4 @@ def test_the_record_has_what_the_page_asks_for(name):
         for block in "".join(cell["source"]).split("@measured\n")[1:]
         for line in block.splitlines()[:1]
     }
-    assert names == set(found)
+    assert names == set(recorded)

@@ -100,10 +100,10 @@ def test_a_record_that_does_not_fit_its_schema_is_refused(folder, name, record, 
 def test_every_arm_is_trained_once_and_written(toy):
     record.update("toy")
     assert record.problems("toy") == []
-    kept = results.load("toy")["arms"]
-    assert [arm["arm"]["seed"] for arm in kept] == [0, 1]
-    assert kept[1]["result"] == {"loss": 1.01}
-    assert kept[1]["opening"] == {"loss": 1.0 + 1.0 / record.OPENING}
+    arms = results.load("toy")["arms"]
+    assert [arm["arm"]["seed"] for arm in arms] == [0, 1]
+    assert arms[1]["result"] == {"loss": 1.01}
+    assert arms[1]["opening"] == {"loss": 1.0 + 1.0 / record.OPENING}
     toy.ran.clear()
     record.update("toy")
     assert toy.ran == []
@@ -139,20 +139,20 @@ def test_a_quantity_measured_since_then_comes_with_the_next_training(toy):
     toy.ran.clear()
     record.update("toy")
     assert toy.ran == [(0, record.OPENING), (1, record.OPENING)]
-    assert [kept["result"] for kept in results.load("toy")["arms"]] == [
+    assert [entry["result"] for entry in results.load("toy")["arms"]] == [
         {"loss": 0.01},
         {"loss": 1.01},
     ]
     toy.ran.clear()
     record.update("toy", force=True, only='"seed": 1')
     assert toy.ran == [(1, record.OPENING), (1, None)]
-    assert [kept["result"] for kept in results.load("toy")["arms"]] == [
+    assert [entry["result"] for entry in results.load("toy")["arms"]] == [
         {"loss": 0.01},
         {"loss": 1.01, "entropy": 0.5},
     ]
     toy.rule = lambda arm, n_steps: {"entropy": 0.5}
-    (_, kept) = results.load("toy")["arms"]
-    (difference,) = record.replay("toy", kept)  # what is no longer measured is a difference
+    (_, entry) = results.load("toy")["arms"]
+    (difference,) = record.replay("toy", entry)  # what is no longer measured is a difference
     assert "loss" in difference
 
 
@@ -164,7 +164,7 @@ def test_the_grid_decides_which_arms_there_are(toy):
         "left the grid: {'seed': 0}: run `make results`",
     ]
     record.update("toy")
-    assert [kept["arm"]["seed"] for kept in results.load("toy")["arms"]] == [1, 2]
+    assert [entry["arm"]["seed"] for entry in results.load("toy")["arms"]] == [1, 2]
 
 
 def test_arms_on_another_text_are_neither_replayed_nor_mixed(toy, monkeypatch):
@@ -172,11 +172,11 @@ def test_arms_on_another_text_are_neither_replayed_nor_mixed(toy, monkeypatch):
     toy.rule = lambda arm, n_steps: {"corpus": text[0]}
     toy.corpus_hash = lambda: text[0]
     record.update("toy")
-    (kept, _) = results.load("toy")["arms"]
-    assert record.other_text("toy", kept) == ""
+    (entry, _) = results.load("toy")["arms"]
+    assert record.other_text("toy", entry) == ""
     text[0] = "new"
     reason = "toy was trained on the help topics of Python .* are another text"
-    assert re.match(reason, record.other_text("toy", kept))
+    assert re.match(reason, record.other_text("toy", entry))
     record.update("toy")  # there is nothing to do
     toy.arms = lambda: [{"seed": 0}, {"seed": 1}, {"seed": 2}]
     with pytest.raises(ValueError, match=reason):
@@ -185,7 +185,7 @@ def test_arms_on_another_text_are_neither_replayed_nor_mixed(toy, monkeypatch):
     with pytest.raises(ValueError, match=reason):
         record.update("toy")
     record.update("toy", force=True)
-    assert {kept["result"]["corpus"] for kept in results.load("toy")["arms"]} == {"new"}
+    assert {entry["result"]["corpus"] for entry in results.load("toy")["arms"]} == {"new"}
 
 
 # --- saved weights
@@ -256,8 +256,8 @@ def test_a_file_of_weights_must_be_the_recorded_one(with_weights, folder):
 def test_what_is_rounded_may_differ_more():
     old = {"loss": {"4 bits": 2.0, "full": 2.0}}
     new = {"loss": {"4 bits": 2.04, "full": 2.04}}
-    (found,) = record.differences(old, new, rounded=["4 bits"])
-    assert "full" in found
+    (difference,) = record.differences(old, new, rounded=["4 bits"])
+    assert "full" in difference
     assert len(list(record.differences(old, new))) == 2
     assert list(record.differences(old, {"loss": {"4 bits": 2.1, "full": 2.0}}, rounded=["4 bits"]))
 
@@ -265,8 +265,8 @@ def test_what_is_rounded_may_differ_more():
 def test_differences_name_the_place_and_both_values():
     old = {"a": [1.0, 2.0, float("nan")], "b": "x"}
     assert list(record.differences(old, {"a": [1.0005, 2.0, float("nan")], "b": "x"})) == []
-    found = list(record.differences(old, {"a": [1.0, 2.1, 0.0], "b": "y"}))
-    assert found == [
+    differences = list(record.differences(old, {"a": [1.0, 2.1, 0.0], "b": "y"}))
+    assert differences == [
         "opening.a[1]: 2.0 in the record, 2.1 now",
         "opening.a[2]: nan in the record, 0.0 now",
         "opening.b: 'x' in the record, 'y' now",
@@ -377,16 +377,16 @@ def skip_on_another_text(name):
         pytest.skip(reason)
 
 
-def needs_language_model(kept):
-    return kept["arm"].get("model") == compression.REAL
+def needs_language_model(entry):
+    return entry["arm"].get("model") == compression.REAL
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_arm_begins_as_it_did(name):
     skip_on_another_text(name)
-    arms = [kept for kept in results.load(name)["arms"] if not needs_language_model(kept)]
-    kept = min(arms, key=lambda kept: kept["seconds"])
-    assert record.replay(name, kept) == []
+    arms = [entry for entry in results.load(name)["arms"] if not needs_language_model(entry)]
+    entry = min(arms, key=lambda entry: entry["seconds"])
+    assert record.replay(name, entry) == []
 
 
 def saved_weights():
@@ -416,12 +416,13 @@ def test_every_scheme_of_the_length_grid_has_saved_weights():
     assert files == {entry["weights"]["file"] for entry in saved_weights()}
 
 
+# The two that take minutes are first and last, so that two test processes take one each.
 @pytest.mark.long
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [NAMES[0], *NAMES[2:], NAMES[1]])
 def test_every_arm_begins_as_it_did(name, request):
     skip_on_another_text(name)
     arms = results.load(name)["arms"]
     if any(map(needs_language_model, arms)):
         request.getfixturevalue("smollm_file")
-    found = {json.dumps(kept["arm"]): record.replay(name, kept) for kept in arms}
-    assert not any(found.values()), found
+    differences = {json.dumps(entry["arm"]): record.replay(name, entry) for entry in arms}
+    assert not any(differences.values()), differences

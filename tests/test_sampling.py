@@ -15,7 +15,7 @@ P = torch.tensor([0.05, 0.4, 0.15, 0.3, 0.1])  # of the tokens 0 to 4; in order:
 ROWS = torch.stack((P, P.flip(0)))
 
 
-def kept(logits):
+def kept_tokens(logits):
     return [row.isfinite().nonzero().flatten().tolist() for row in logits]
 
 
@@ -40,16 +40,16 @@ def kept(logits):
 def test_what_is_kept_by_hand(keep, tokens):
     logits = ROWS.log() + torch.tensor([[3.0], [-50.0]])  # a constant changes no probability
     changed = keep(logits)
-    assert kept(changed) == [tokens, sorted(4 - token for token in tokens)]
+    assert kept_tokens(changed) == [tokens, sorted(4 - token for token in tokens)]
     assert torch.equal(changed[changed.isfinite()], logits[changed.isfinite()])
     assert logits.isfinite().all()  # the input is as it was
 
 
 def test_equal_logits_are_kept_together_by_k_and_in_order_by_p():
     equal = torch.zeros(4)
-    assert kept(top_k(equal, 2)[None]) == [[0, 1, 2, 3]]
-    assert kept(min_p(equal, 1.0)[None]) == [[0, 1, 2, 3]]
-    assert kept(top_p(equal, 0.5)[None]) == [[0, 1]]
+    assert kept_tokens(top_k(equal, 2)[None]) == [[0, 1, 2, 3]]
+    assert kept_tokens(min_p(equal, 1.0)[None]) == [[0, 1, 2, 3]]
+    assert kept_tokens(top_p(equal, 0.5)[None]) == [[0, 1]]
 
 
 def test_a_temperature_is_a_power_of_the_probabilities():
@@ -106,7 +106,7 @@ def test_any_number_of_dimensions_and_narrow_formats():
     logits = ROWS.log().view(2, 1, 5).bfloat16()
     for changed in (top_k(logits, 2), top_p(logits, 0.6), min_p(logits, 0.5)):
         assert (changed.shape, changed.dtype) == (logits.shape, torch.bfloat16)
-        assert kept(changed[:, 0]) == [[1, 3], [1, 3]]
+        assert kept_tokens(changed[:, 0]) == [[1, 3], [1, 3]]
     assert temperature(logits, 2.0).dtype == torch.float32
     assert sample(logits).shape == (2, 1)
 

@@ -78,6 +78,18 @@ def test_a_common_prefix_is_not_read_again(common):
         continue_from(model, tokens, state, held)
 
 
+def test_a_text_that_does_not_fit_leaves_the_state_as_it_was():
+    model = make_model()
+    held, state = make_tokens(8), model.decode_state(1, 12)
+    model(held, state=state)
+    longer = torch.cat([held[:, :3], make_tokens(10, seed=2)], dim=1)
+    with pytest.raises(ValueError, match="max_len=12 slots, and the text has 13 tokens"):
+        continue_from(model, longer, state, held)
+    assert state.length == 8
+    rest = make_tokens(4, seed=3)
+    close(model(rest, state=state), model(torch.cat([held, rest], dim=1))[:, 8:])
+
+
 # --- texts of different lengths in one pass
 
 
@@ -342,6 +354,41 @@ def test_drafts_give_the_tokens_per_pass_of_the_formula(passes):
     assert per_pass == pytest.approx(expected_tokens(rate, n_draft), rel=0.03)
 
 
+def test_a_common_prefix_is_read_once_by_hand(passes):
+    """The first two texts start together, so both read it; the later ones do not."""
+    requests = [Request(0.0, 6, 2), Request(0.0, 9, 1), Request(1e-9, 8, 1), Request(2e-9, 3, 1)]
+    served = serve(requests, SHAPE, MACHINE, common=4)
+    assert passes == [
+        [(0, 6), (0, 9)],
+        [(6, 1), (4, 4), (2, 1)],  # of its three tokens the last one reads one, for its logits
+    ]
+    assert served.passes == 2
+
+
+def test_a_common_prefix_ends_with_the_prompt_that_was_read(passes):
+    """A short prompt has a part of it, its answer is no part, and it takes nothing away."""
+    requests = [Request(0.0, 3, 6), Request(1e-9, 9, 1), Request(2e-9, 2, 1), Request(3e-9, 9, 1)]
+    serve(requests, SHAPE, MACHINE, common=8, max_batch=1)
+    answering = [[(held, 1)] for held in range(3, 8)]
+    # the first text has eight tokens in memory in the end, but only three in common
+    assert passes == [[(0, 3)], *answering, [(3, 6)], [(1, 1)], [(8, 1)]]
+
+
+@pytest.mark.parametrize("budget", [None, 40])
+def test_a_common_prefix_shortens_prefill_and_nothing_else(passes, budget):
+    lengths = [(30, 4), (12, 9), (55, 2), (21, 6), (40, 1), (3, 5)]
+    requests = [Request(0.1 * i, *each) for i, each in enumerate(lengths)]
+    n_read, served = [], []
+    for common in (0, 20):
+        passes.clear()
+        served.append(serve(requests, SHAPE, MACHINE, budget=budget, common=common))
+        n_read.append(sum(new for each in passes for _, new in each))
+    shorter = sum(min(20, request.prompt_len - 1) for request in requests)
+    assert n_read[0] - shorter <= n_read[1] < n_read[0]
+    assert max(served[1].first_token) <= max(served[0].first_token)
+    assert served[1].throughput >= served[0].throughput
+
+
 def test_drafts_with_blocks_and_a_budget(passes):
     requests = random_requests(30)
     options = {"n_draft": 3, "acceptance_rate": 0.5, "max_batch": 8, "budget": 64}
@@ -366,6 +413,9 @@ def test_drafts_with_blocks_and_a_budget(passes):
         ({"slots": 20}, r"takes 30 slots, but there are slots=20"),
         ({"block_size": 16, "slots": 31}, r"takes 32 slots"),
         ({"reserve": 29}, "the longest text has 30 tokens, but reserve=29"),
+        ({"common": -1}, "common=-1 cannot be negative"),
+        ({"common": 4, "policy": "static"}, "without slots, got 'static'"),
+        ({"common": 4, "slots": 40}, "without slots, got 'continuous' and slots=40"),
         ({"max_batch": 0}, "max_batch"),
         ({"block_size": 0}, "block_size"),
     ],

@@ -24,13 +24,13 @@ import io
 import multiprocessing
 import os
 import pickle
-import re
 import signal
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 from unittest import mock
 
 import matplotlib
@@ -39,7 +39,7 @@ import torch
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
-from grading.mistakes import Answer, read
+from grading.mistakes import Answer, checks, read
 from grading.notebook import Step, defined_names, plan
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,7 +57,7 @@ PATIENCE = 30  # seconds for one answer; a mutant may loop for ever
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one answer."""
+    """The outcome of one answer."""
 
     scores: dict[str, float]  # grade_id -> points
     checks: dict[tuple[str, str], str]  # (grade_id, what was tried) -> message, empty if passed
@@ -84,13 +84,7 @@ def graded(book: NotebookNode) -> dict[str, float]:
 
 def hidden_checks(slug: str) -> set[tuple[str, str]]:
     """The tests that a learner does not see, as (grade_id, what is tried)."""
-    seen = {cell.id: cell.source for cell in notebook(slug, "exercises").cells}
-    return {
-        (cell.id, tried)
-        for cell in notebook(slug).cells
-        for tried in re.findall(r'^@probe\.check\(\s*"(.*)"\s*\)$', cell.source, re.MULTILINE)
-        if tried not in seen[cell.id]
-    }
+    return {(check.cell, check.tried) for check in checks(notebook(slug)) if check.hidden}
 
 
 def bank(slug: str, kind: str) -> list[Answer]:
@@ -99,7 +93,7 @@ def bank(slug: str, kind: str) -> list[Answer]:
 
 
 def blank(slug: str) -> Answer:
-    """What a learner hands in who has not begun: the solution cells as released."""
+    """The unchanged release, as handed in by a learner who has not begun."""
     book = notebook(slug, "exercises")
     cells = {cell.id: cell.source for cell in book.cells if _is_solution(cell)}
     return Answer("blank", "Nothing was filled in.", cells, frozenset(graded(notebook(slug))))
@@ -166,8 +160,8 @@ def fates(slug: str, mutants: Iterable[Answer]) -> dict[str, str]:
     with _processes() as pool:
         return {
             name: fate
-            for found in pool.imap(functools.partial(_fates, slug), chunks)
-            for name, fate in found.items()
+            for outcomes in pool.imap(functools.partial(_fates, slug), chunks)
+            for name, fate in outcomes.items()
         }
 
 
@@ -185,6 +179,8 @@ def _fates(slug: str, chunk: tuple[str, list[Answer]]) -> dict[str, str]:
             _execute(step.source, space)
         elif reached & _used_names(step.source):
             tests.append(book.cells[step.place])
+    for cell in tests:
+        _compiled(cell.source)  # once, and not in each fork
     if _fate(reference, tests, space) != "kept":
         raise ValueError(f"the solution of {slug} itself loses points, at cell {changed}")
     return {each.name: _fate(each.cells[changed], tests, space) for each in mutants}
@@ -203,15 +199,15 @@ def _reached(source: str, steps: list[Step]) -> set[str]:
 
 @functools.lru_cache
 def _used_names(source: str) -> frozenset[str]:
-    """The names in a cell's code; strings count too, since a probe may be told one."""
-    found = (
+    """The names in a cell's code, and its strings: tests pass names to `probe` as strings."""
+    names_used = (
         getattr(node, "id", getattr(node, "value", None)) for node in ast.walk(ast.parse(source))
     )
-    return frozenset(name for name in found if isinstance(name, str))
+    return frozenset(name for name in names_used if isinstance(name, str))
 
 
 def _fate(source: str, tests: list[NotebookNode], space: dict) -> str:
-    """What becomes of this source in place of the solution; tried in a process of its own."""
+    """Try this source in place of the solution, in a process of its own; return its outcome."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -249,7 +245,7 @@ def _prepare() -> None:
     gc.disable()  # the process is short, and a collection walks through all of torch: 0.3 s
     warnings.resetwarnings()  # as in a kernel, whatever the caller turned into errors
     warnings.simplefilter("default")
-    matplotlib.use("agg")  # pictures are drawn, and shown to nobody
+    matplotlib.use("agg")  # pictures are drawn but not shown
 
 
 def _run_apart(book: NotebookNode, salt: str) -> Outcome:
@@ -280,7 +276,7 @@ def _run(book: NotebookNode, salt: str) -> Outcome:
     space: dict = {"__name__": "__main__", "__builtins__": builtins}
     scores, checks, messages = {}, {}, {}
     signal.signal(signal.SIGALRM, _out_of_time)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE, 1.0)  # again and again: tests go on after one
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE, 1.0)  # each time: the cell goes on after a test
     for step in plan(book, book):
         cell = book.cells[step.place]
         if step.role == "test":
@@ -306,11 +302,9 @@ def _execute(source: str, space: dict) -> tuple[list[NotebookNode], str]:
     outputs, message, value = [], "", None
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            tree = ast.parse(source)
-            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-            exec(compile(tree, "<cell>", "exec"), space)
-            if last is not None:
-                value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), space)
+            statements, last = _compiled(source)
+            exec(statements, space)
+            value = eval(last, space)
         except BaseException as problem:
             message = f"{type(problem).__name__}: {problem}"
             frames = traceback.format_exception(problem)
@@ -327,6 +321,16 @@ def _execute(source: str, space: dict) -> tuple[list[NotebookNode], str]:
             text = stream.getvalue()
             outputs.insert(0, nbformat.v4.new_output("stream", name=name, text=text))
     return outputs, message
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(source: str) -> tuple[CodeType, CodeType]:
+    """A cell's code, and the expression at its end (None if there is none)."""
+    tree = ast.parse(source)
+    ends = tree.body and isinstance(tree.body[-1], ast.Expr)
+    last = tree.body.pop().value if ends else ast.Constant(None)
+    whole = ast.fix_missing_locations(ast.Expression(last))
+    return compile(tree, "<cell>", "exec"), compile(whole, "<cell>", "eval")
 
 
 def _execute_graded(

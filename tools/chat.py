@@ -16,7 +16,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 
@@ -24,6 +24,11 @@ from lib import sampling, smollm
 from lib.bpe import Tokenizer
 from lib.kv_cache import kv_cache_bytes
 from lib.transformer import LanguageModel
+
+with suppress(ImportError):  # some Pythons lack it
+    # input() then edits the line, knows the earlier ones, and takes more than the 4,095 bytes at
+    # which the terminal would cut a line without a word.
+    import readline  # noqa: F401
 
 CONTEXT = 2048  # tokens that fit into the cache: 94 MB
 LONGEST = 400  # tokens of an answer
@@ -62,19 +67,20 @@ class Conversation:
         """
         asked = [{"role": "user", "content": question}]
         self.forgotten = False
+        new = smollm.chat(self.tokenizer, asked)
+        if len(new) + LONGEST > CONTEXT:
+            raise ValueError(
+                f"the question has {len(new)} tokens, {CONTEXT - LONGEST} are the most"
+            )
         if self.tokens:
             ended = [] if self.tokens[-1] == self.end else [self.end]
             follow_up = smollm.chat(self.tokenizer, asked, system=None)
-            new = [*ended, *self.tokenizer.encode("\n"), *follow_up]
-            if len(self.tokens) + len(new) + LONGEST > CONTEXT:
+            added = [*ended, *self.tokenizer.encode("\n"), *follow_up]
+            if len(self.tokens) + len(added) + LONGEST > CONTEXT:
                 self.tokens, self.forgotten = [], True
                 self.state.reset()
-        if not self.tokens:
-            new = smollm.chat(self.tokenizer, asked)
-            if len(new) + LONGEST > CONTEXT:
-                raise ValueError(
-                    f"the question has {len(new)} tokens, {CONTEXT - LONGEST} are the most"
-                )
+            else:
+                new = added
         self.tokens += new
         self.seconds = []
         for _ in range(LONGEST):
@@ -187,9 +193,15 @@ def main() -> int:
         flush=True,
     )
     conversation = Conversation(model, tokenizer)
-    if question := os.environ.get("QUESTION"):
-        answer(conversation, question)
+    # Bytes that are no text become "�", here and at the prompt.
+    if question := os.environb.get(b"QUESTION", b"").decode(errors="replace").strip():
+        try:
+            answer(conversation, question)
+        except ValueError as problem:
+            print(problem, file=sys.stderr)
+            return 1
         return 0
+    sys.stdin.reconfigure(errors="replace")
     print("Ask it something. Ctrl-C ends an answer, Ctrl-D the conversation.\n")
     while True:
         try:

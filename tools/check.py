@@ -30,6 +30,7 @@ class Stage:
 
 QUICK, LONG = ("-m", "not long"), ("-m", "long")
 TWO = ("--numprocesses=2", "--dist=loadfile")  # two test processes, which share files of tests
+EVENLY = ("--numprocesses=2", "--dist=worksteal")  # the same; they share single tests
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
@@ -59,7 +60,7 @@ STAGES = {
         "lib/ by hand, against independent implementations, and its docstrings",
         (
             pytest(
-                *TWO,
+                *EVENLY,
                 "tests",
                 *(f"--ignore=tests/{name}" for name in ELSEWHERE),
                 "--doctest-modules",

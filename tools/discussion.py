@@ -12,7 +12,6 @@ limit it to these.
 
 import argparse
 import math
-import os
 import re
 import runpy
 import sys
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from tools import answers
 from tools.answers import BANKS, Answer
+from tools.files import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "_build" / "discussion" / "discussion.html"
@@ -125,11 +125,7 @@ def main(wanted: list[str], target: Path = TARGET) -> int:
         )
         return 2
     chosen = [slug for slug in slugs() if slug in (wanted or slugs())]
-    text = page(chosen)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(".new")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, target)
+    write_whole(target, page(chosen))
     n = sum(len(questions(slug)) for slug in chosen)
     print(f"[discussion] {n} questions on {len(chosen)} exercises, in {target}")
     return 0

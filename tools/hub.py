@@ -49,7 +49,7 @@ def proxy(folder: Path) -> Path:
         ["npm", "ci", "--no-fund", "--no-audit"], cwd=folder, capture_output=True, text=True
     )
     if done.returncode:
-        copy.unlink()  # what it names is not there: the next call tries again
+        copy.unlink()  # incomplete: the next call tries again
         raise start.Problem(f"npm could not install the proxy:\n{done.stderr}")
     return program
 
@@ -89,7 +89,7 @@ def prepare(folder: Path, port: int | None = None, course: Path | None = None) -
                 shutil.copy(ROOT / name, course / name)
     exchange = folder / "exchange"
     exchange.mkdir(exist_ok=True)
-    exchange.chmod(0o1777)  # all may write; what somebody made there, others may not rename
+    exchange.chmod(0o1777)  # everybody may write, but only rename or delete files of their own
     public, hub, inside, service = free_ports(4)
     port = port or public
     settings = {
@@ -128,7 +128,7 @@ def command() -> list[str]:
 
 def environment(folder: Path) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    # The user's own settings for Jupyter are not the hub's people's.
+    # The hub's users do not inherit this user's Jupyter settings.
     inherited = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
     return {**inherited, "COURSE_HUB": str(folder / "hub.toml"), "PATH": path}
 

@@ -39,19 +39,19 @@ NONE_YET = (
 )
 
 
-def environment(who: str) -> dict[str, str]:
+def environment(role: str) -> dict[str, str]:
     """The environment with our settings for JupyterLab in front of the user's own.
 
     The number of threads and the place for workspaces are those that the user has set, if any.
 
     Args:
-        who: ``learner`` or ``instructor``.
+        role: ``learner`` or ``instructor``.
     """
     others = os.environ.get("JUPYTER_CONFIG_PATH")
-    ours = str(SETTINGS / who)
+    ours = str(SETTINGS / role)
     return {
         "OMP_NUM_THREADS": "1",
-        "JUPYTERLAB_WORKSPACES_DIR": str(WORKSPACES / who),
+        "JUPYTERLAB_WORKSPACES_DIR": str(WORKSPACES / role),
         **os.environ,
         "JUPYTER_CONFIG_PATH": f"{ours}{os.pathsep}{others}" if others else ours,
     }
@@ -110,8 +110,8 @@ def main(arguments: list[str]) -> int:
         return 2
     # nbgrader's extensions look for nbgrader_config.py in the current folder.
     os.chdir(start.ROOT)
-    who = "instructor" if "--instructor" in arguments else "learner"
-    os.execve(sys.executable, jupyterlab, environment(who))
+    role = "instructor" if "--instructor" in arguments else "learner"
+    os.execve(sys.executable, jupyterlab, environment(role))
 
 
 if __name__ == "__main__":

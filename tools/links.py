@@ -3,7 +3,7 @@
 No test does this, because tests must not depend on other machines. The answers are sorted:
 
 - *dead*: the server said that there is nothing (404, 410). Only these make the exit status 1.
-- *unsure*: an answer from which nothing follows (a login, a refusal of robots, a server error).
+- *unsure*: an inconclusive answer (a login page, robots refused, a server error).
 - *not reached*: no answer at all. Without a network, that is all of them.
 """
 
@@ -32,20 +32,20 @@ class _Links(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.found: set[str] = set()
+        self.addresses: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         address = dict(attrs).get("href") or ""
         if tag == "a" and urlsplit(address).scheme in ("http", "https"):
-            self.found.add(urldefrag(address).url)
+            self.addresses.add(urldefrag(address).url)
 
 
 def external(folder: Path) -> dict[str, list[str]]:
     """Every address outside the site, with the pages that link to it."""
     pages = defaultdict(list)
     for path in sorted(folder.rglob("*.html")):
-        for address in _Links(path.read_text(encoding="utf-8")).found:
+        for address in _Links(path.read_text(encoding="utf-8")).addresses:
             pages[address].append(str(path.relative_to(folder)))
     return dict(sorted(pages.items()))
 
@@ -53,7 +53,7 @@ def external(folder: Path) -> dict[str, list[str]]:
 def answer(address: str, *, seconds: float = SECONDS) -> int | str:
     """The status that the address answers with, or why there was none."""
     status: int | str = ""
-    for method in ("HEAD", "GET"):  # some servers answer the first with an error
+    for method in ("HEAD", "GET"):  # some servers do not support HEAD
         request = urllib.request.Request(address, headers=AGENT, method=method)
         try:
             with urllib.request.urlopen(request, timeout=seconds) as response:
@@ -66,7 +66,7 @@ def answer(address: str, *, seconds: float = SECONDS) -> int | str:
 
 
 def report(pages: dict[str, list[str]], answers: Iterable[int | str]) -> int:
-    """Print what came back; the exit status."""
+    """Print the results; return the exit status."""
     groups: dict[str, list[str]] = {"dead": [], "unsure": [], "not reached": []}
     for address, status in zip(pages, answers, strict=True):
         if isinstance(status, int) and status < 400:

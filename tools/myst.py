@@ -62,7 +62,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 def directives(text: str) -> list[Directive]:
     """Every directive of a text, in order."""
-    return [found for token in tokens(text) if (found := directive(token))]
+    return [each for token in tokens(text) if (each := directive(token))]
 
 
 def labels(text: str) -> list[tuple[str, str]]:
@@ -70,16 +70,16 @@ def labels(text: str) -> list[tuple[str, str]]:
 
     That is a directive's name, ``math`` for an equation between dollars, or ``target``.
     """
-    found = []
+    result = []
     for token in tokens(text):
         if token.type == "math_block_label":
-            found.append((token.info, "math"))
+            result.append((token.info, "math"))
         elif token.type == "myst_target":
-            found.append((token.content, "target"))
+            result.append((token.content, "target"))
         elif inner := directive(token):
             names = (inner.options.get(key) for key in ("label", "name"))
-            found += [(name, inner.name) for name in names if name]
-    return found
+            result += [(name, inner.name) for name in names if name]
+    return result
 
 
 def headings(text: str) -> list[tuple[int, str]]:
@@ -94,13 +94,13 @@ def headings(text: str) -> list[tuple[int, str]]:
 
 def formulas(text: str) -> list[str]:
     """The TeX of every formula, those of directives' titles too."""
-    found = []
+    result = []
     for token in tokens(text):
         if inner := directive(token):
-            found += [inner.body] if inner.name == "math" else formulas(inner.title)
-        found += [
+            result += [inner.body] if inner.name == "math" else formulas(inner.title)
+        result += [
             each.content
             for each in (token, *(token.children or ()))
             if each.type.startswith("math_") or each.type == "amsmath"
         ]
-    return found
+    return result

@@ -1,4 +1,4 @@
-"""The built book as PDF and as EPUB, made by the Chromium that is installed.
+"""Make a PDF and an EPUB of the built book, with the installed Chromium.
 
 Both are made from the pages in ``_build/html``, with their numbers, labels and pictures, so nothing
 is executed or numbered a second time. ``paper.js`` gathers the pages in one tab of Chromium,
@@ -33,7 +33,7 @@ from tools.downloads import write_archive
 HERE = Path(__file__).resolve().parent
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 MINUTES = 10  # that one step may take on a slow machine
-PRINTS = 5  # at most: a page number in the contents may move what it counts
+PRINTS = 5  # at most: inserting page numbers into the contents may move the pages
 WIDTH = (210 - 2 * 24) / 25.4 * 96  # of the text on paper, in CSS pixels (paper.css)
 SCRIPTS = {  # what each font file of tools/fonts has
     "latin": "U+0000-00FF, U+0131, U+0152-0153, U+02C6, U+02DA, U+02DC, U+2000-206F, U+2212",
@@ -51,7 +51,7 @@ WORDS = {
 
 
 def book_pages(root: Path) -> list[dict]:
-    """The pages in reading order. Of the reference to `lib` the first page alone is one of them.
+    """The pages in reading order; of the reference to `lib`, only the first page.
 
     Returns:
         For each page its ``name`` (its address on the site without ``.html``), the ``part`` of the
@@ -148,7 +148,7 @@ def write_pdf(root: Path, path: Path) -> None:
         targets = [entry["id"] for entry in made["contents"]]
         seen = []  # where the chapters began, print by print
         for _ in range(PRINTS):
-            # Chromium was seen to break pages in two ways by turns: the last print but one counts
+            # Chromium may alternate between two ways to break pages: compare with the print before
             numbers = seen[-2:][0] if seen else {}
             page.evaluate("pages => number(pages)", numbers)
             print_to(page, draft)
@@ -204,7 +204,7 @@ def starts(path: Path, targets: list[str]) -> dict[str, int]:
 def finish(draft: Path, path: Path, book: dict, contents: list[dict]) -> None:
     """Add title and bookmarks to the file, and compress it.
 
-    Chromium would make the bookmarks of all headings, and writes the words of most of them twice.
+    Chromium would make a bookmark of every heading, most of them with doubled text.
     """
     with pikepdf.open(draft) as pdf:
         numbers = places(pdf)
@@ -284,7 +284,7 @@ def write_epub(root: Path, path: Path) -> None:
     inside = {
         "book.css": (HERE / "epub.css").read_bytes(),
         "title.xhtml": LEAF.format(title=escape(book["title"]), body=book["front"]).encode(),
-        "nav.xhtml": navigation(book, made["leaves"]).encode(),
+        "nav.xhtml": navigation(made["leaves"]).encode(),
     }
     for leaf in made["leaves"]:
         inside[leaf["file"]] = LEAF.format(title=escape(leaf["title"]), body=leaf["xhtml"]).encode()
@@ -312,7 +312,7 @@ def write_epub(root: Path, path: Path) -> None:
 
 def plain(drawing: bytes) -> bytes:
     """A drawing by matplotlib as EPUB requires it: without a document type, which refers to other
-    files, and with a ``d`` in every path, even that of a blank.
+    files, and with a ``d`` in every path, an empty one included.
     """
     drawing = re.sub(rb"<!DOCTYPE[^>]*>\s*", b"", drawing)
     return re.sub(rb"<path(?![^>]*\sd=)", b'<path d=""', drawing)
@@ -335,7 +335,7 @@ def item(name: str, properties: str) -> str:
     return f'<item id="{identifier(name)}" href="{name}" media-type="{kind}"{more}/>'
 
 
-def navigation(book: dict, leaves: list[dict]) -> str:
+def navigation(leaves: list[dict]) -> str:
     """The table of contents, which e-readers also show in a menu."""
     lines = []
     for leaf in leaves:

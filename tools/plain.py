@@ -2,7 +2,7 @@
 
 A chapter's text is MyST: theorems, boxes and numbered equations are directives, references are
 roles. JupyterLab shows these as they were typed. Here they become plain Markdown: a numbered
-equation carries its label as its tag, and a reference shows the label, so that one finds the other.
+equation carries its label as its tag, and a reference shows that label.
 What is inside code, or is no MyST, stays as it is. A link to a heading becomes one that JupyterLab
 follows, and the instruction to install the wheel is replaced: ``make lab`` has installed it.
 """
@@ -36,7 +36,7 @@ def markdown(text: str) -> str:
 
 
 def _prose(lines: list[str]) -> list[str]:
-    """Lines without roles, one of which may go on in the next line."""
+    """Lines without roles (a role may span two lines)."""
     return ROLE.sub(_role, "\n".join(lines)).split("\n") if lines else []
 
 

@@ -51,9 +51,9 @@ def collect(folder: Path, cache: Path) -> dict[str, list[dict]]:
             ) from None
         cells = executed.get_cache_bundle(record.pk).nb.cells
         outputs = [out for cell in cells for out in cell.get("outputs", ())]
-        found = [each for out in outputs for each in out.get("metadata", {}).get(METADATA, ())]
-        if found:
-            questions[path.stem] = found
+        asked = [each for out in outputs for each in out.get("metadata", {}).get(METADATA, ())]
+        if asked:
+            questions[path.stem] = asked
     return questions
 
 
@@ -105,7 +105,7 @@ def exam(questions: dict[str, list[dict]]) -> str:
 
 
 def main(chapters: list[str]) -> None:
-    """Write both files, or say what is missing."""
+    """Write both files, or report what is missing."""
     try:
         questions = collect(ROOT / "book", CACHE)
     except ValueError as error:

@@ -249,13 +249,13 @@ def verdict(task: Task, outcomes: dict[str, Outcome], seconds: float) -> Verdict
     if not bad:
         return Verdict("done")
     if broken and not _empty(broken[0]):
-        return Verdict("fails", _says("Your cell", broken[0], seconds))
+        return Verdict("fails", _explain("Your cell", broken[0], seconds))
     if all(map(_empty, tests)):
         return Verdict("not yet", (bad[0].text or "Nothing filled in yet.",))
     passed = len(tests) - len(bad)
     head = (f"{passed} of {len(tests)} tests passed.",) if len(tests) > 1 else ()
     first = next((outcome for outcome in bad if not _empty(outcome)), bad[0])
-    return Verdict("fails", head + _says("Your code, called by the test,", first, seconds))
+    return Verdict("fails", head + _explain("Your code, called by the test,", first, seconds))
 
 
 def _empty(outcome: Outcome) -> bool:
@@ -264,16 +264,16 @@ def _empty(outcome: Outcome) -> bool:
     return outcome.name == "NotImplementedError" and released_message
 
 
-def _says(who: str, outcome: Outcome, seconds: float) -> tuple[str, ...]:
+def _explain(what: str, outcome: Outcome, seconds: float) -> tuple[str, ...]:
     if outcome.status == "time":
-        return (f"{who} ran for {seconds:g} s and was stopped. Is there a loop without an end?",)
+        return (f"{what} ran for {seconds:g} s and was stopped. Is there an endless loop?",)
     if outcome.status == "died":
-        return (f"{who} ended Python. Does it call exit(), or take too much memory?",)
+        return (f"{what} ended Python. Does it call exit(), or take too much memory?",)
     if outcome.status == "unknown":
         return ("Not tried: the cells before it ended Python too often.",)
     if outcome.name == "AssertionError" and outcome.text.startswith("Tried: "):
         return tuple(outcome.text.splitlines())
-    lines = [f"{who} stops with {outcome.name}: {outcome.text}".removesuffix(": ")]
+    lines = [f"{what} stops with {outcome.name}: {outcome.text}".removesuffix(": ")]
     if outcome.code:
         lines.append(f"in line {outcome.line}: {outcome.code}")
     return tuple(lines)

@@ -33,28 +33,28 @@ class Problem(Exception):
 
 def slugs() -> list[str]:
     """The released exercises, by the names of their folders."""
-    # Another notebook beside one, or a checkpoint, is somebody's own.
+    # Any other notebook in a folder (a copy, a checkpoint) is not part of the release.
     notebooks = EXERCISES.glob("*/*.ipynb")
     return sorted(path.stem for path in notebooks if path.stem == path.parent.name)
 
 
 def find(name: str) -> str:
-    """The exercise that is meant: ``05-rope``, or ``05`` in short.
+    """Resolve the name of an exercise: ``05-rope``, or ``05`` for short.
 
     Raises:
         Problem: if there is none, or more than one.
     """
     known = slugs()
-    meant = [slug for slug in known if slug == name] or [
+    matches = [slug for slug in known if slug == name] or [
         slug for slug in known if name and slug.startswith(name)
     ]
-    if len(meant) != 1:
+    if len(matches) != 1:
         listed = "\n".join(f"  {slug}" for slug in known) or "  none: exercises/ is empty"
         complaint = f"there is no exercise {name!r}" if name else "no exercise was named"
         raise Problem(
             f"{complaint}. There are:\n{listed}\nFor example: make start EXERCISE=01-attention"
         )
-    return meant[0]
+    return matches[0]
 
 
 def mine(slug: str) -> Path:

@@ -3,7 +3,8 @@
 - In a docstring, a label such as ``eq-attention`` becomes a link to that equation or theorem, and
   "chapter 05" a link to the chapter.
 - On a page of the book, the name of a public function or class of `lib` becomes a link to its
-  reference, wherever it is set as code: ``apply_rope``, ``lib.rope.apply_rope``.
+  reference, wherever it is set as code: ``apply_rope``, ``lib.rope.apply_rope``. A plain word such
+  as ``targets`` may be a variable too; it is linked on pages that import it, or as ``targets()``.
 """
 
 import re
@@ -17,6 +18,8 @@ from sphinx.util.nodes import make_refnode
 # the number of an equation has parentheses of its own
 LABEL = re.compile(r"\(``(eq-[a-z0-9-]+)``\)|``((?:eq|thm|prp|lem|cor)-[a-z0-9-]+)``")
 CHAPTER = re.compile(r"\b(chapters?) (\d\d)((?:(?:,| and| to) \d\d)*)")
+IMPORT = re.compile(r"^from lib\S* import (\([^)]*\)|.*)", re.MULTILINE)
+PLAIN_WORD = re.compile(r"[a-z]+")
 
 
 def with_links(app: Sphinx, what, name, obj, options, lines: list[str]) -> None:
@@ -47,11 +50,15 @@ class LinkNames(SphinxPostTransform):
         if self.env.docname.startswith("book/api"):
             return
         known = names(self.env.get_domain("py").objects)
+        imports = imported(self.document)
         for literal in list(self.document.findall(nodes.literal)):
-            target = known.get(literal.astext().removesuffix("()"))
+            written = literal.astext()
+            target = known.get(written.removesuffix("()"))
             if target is None or isinstance(
                 literal.parent, nodes.reference | addnodes.pending_xref
             ):
+                continue
+            if PLAIN_WORD.fullmatch(written) and written not in imports:
                 continue
             name, entry = target
             link = make_refnode(
@@ -59,6 +66,12 @@ class LinkNames(SphinxPostTransform):
             )
             literal.replace_self(link)
             link += literal
+
+
+def imported(document: nodes.document) -> set[str]:
+    """The names that the page's code imports from `lib`."""
+    code = "\n".join(block.astext() for block in document.findall(nodes.literal_block))
+    return set(re.findall(r"\w+", " ".join(IMPORT.findall(code))))
 
 
 def names(objects: dict) -> dict:

@@ -6,8 +6,8 @@ Its content is YAML, one entry for each chapter::
 
 ``at`` is column and row, ``says`` the lines in the box, ``needs`` the chapters without which this
 one cannot be followed (solid lines), ``uses`` those that it only refers to (dashed lines). A line
-that follows from others is not drawn. The picture uses the page's colours. Below it, the complete
-list is folded away.
+that follows from others is not drawn, nor one from the first chapter to a chapter that another line
+leads to. The picture uses the page's colours. Below it, the complete list is folded away.
 """
 
 from html import escape
@@ -50,9 +50,10 @@ def line(
     kind: str,
     boxes: list[tuple[float, float]],
 ) -> str:
-    """A line between two boxes, from border to border; straight down where no other box is."""
+    """A line between two boxes, from border to border, around the boxes between them."""
     (x1, y1), (x2, y2) = start, end
     below = [abs(x - x1) for x, y in boxes if y1 < y < y2]
+    gap = STEP_Y - HEIGHT
     if y1 == y2:  # beside each other
         side = 1 if x2 > x1 else -1
         path = f"M{x1 + side * WIDTH / 2:g} {y1:g}H{x2 - side * WIDTH / 2:g}"
@@ -60,23 +61,37 @@ def line(
         top, bottom = y1 + HEIGHT / 2, y2 - HEIGHT / 2
         path = f"M{x1:g} {top:g}"
         if below and min(below) > WIDTH / 2 + 10:  # straight down as far as possible
-            top = bottom - STEP_Y + HEIGHT
+            top = bottom - gap
             path += f"V{top:g}"
-        bend = (bottom - top) / 2 if bottom - top <= STEP_Y else (STEP_Y - HEIGHT) / 2
+        elif below and x1 == x2:  # beside the boxes in this column, and back
+            side = 1 if 2 * x1 < max(x for x, _ in boxes) else -1
+            x1 += side * STEP_X / 2 + (3 if kind == "uses" else -3)
+            path += f"C{x2:g} {top + gap / 2:g} {x1:g} {top + gap / 2:g} {x1:g} {top + gap:g}"
+            top = bottom - gap
+            path += f"V{top:g}"
+        bend = (bottom - top) / 2 if bottom - top <= STEP_Y else gap / 2
         path += f"C{x1:g} {top + bend:g} {x2:g} {bottom - bend:g} {x2:g} {bottom:g}"
     return f'<path class="{kind}" d="{path}" marker-end="url(#course-map-tip)"/>'
 
 
-def above(chapters: dict[str, dict], slug: str) -> set[str]:
-    """All that a chapter builds on or refers to, directly or through others."""
-    direct = [*chapters[slug].get("needs", []), *chapters[slug].get("uses", [])]
-    return set(direct).union(*(above(chapters, other) for other in direct))
+def before(chapters: dict[str, dict], slug: str, kind: str) -> list[str]:
+    """The chapters that a chapter builds on; with ``uses``, also those that it refers to."""
+    kinds = ("needs", "uses") if kind == "uses" else ("needs",)
+    return [other for each in kinds for other in chapters[slug].get(each, [])]
 
 
-def implied(chapters: dict[str, dict], start: str, end: str) -> bool:
-    """Whether a connection already follows from others."""
-    between = [*chapters[end].get("needs", []), *chapters[end].get("uses", [])]
-    return any(start in above(chapters, other) for other in between if other != start)
+def above(chapters: dict[str, dict], slug: str, kind: str) -> set[str]:
+    """The same, directly or through others."""
+    direct = before(chapters, slug, kind)
+    return set(direct).union(*(above(chapters, other, kind) for other in direct))
+
+
+def implied(chapters: dict[str, dict], start: str, end: str, kind: str) -> bool:
+    """Whether a connection need not be drawn: it follows from others, or from the place."""
+    if start == next(iter(chapters)):
+        return before(chapters, end, "uses") != [start]
+    between = before(chapters, end, kind)
+    return any(start in above(chapters, other, kind) for other in between if other != start)
 
 
 def drawing(chapters: dict[str, dict]) -> str:
@@ -86,7 +101,7 @@ def drawing(chapters: dict[str, dict]) -> str:
     for slug, chapter in chapters.items():
         for kind in ("needs", "uses"):
             for other in chapter.get(kind, []):
-                if not implied(chapters, other, slug):
+                if not implied(chapters, other, slug, kind):
                     ends = place(chapters[other]), place(chapter)
                     lines.append(line(*ends, kind, every))
         x, y = place(chapter)

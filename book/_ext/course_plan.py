@@ -82,10 +82,10 @@ def building(text: str) -> tuple[int, int]:
     Raises:
         ValueError: if it does not say.
     """
-    found = TIME.search(text)
-    if found is None:
+    match = TIME.search(text)
+    if match is None:
         raise ValueError("an exercise does not say how long it takes")
-    return int(found[1]), int(found[2] or found[1])
+    return int(match[1]), int(match[2] or match[1])
 
 
 def minutes(low: int, high: int) -> str:

@@ -10,6 +10,7 @@
 - Where a page names the wheel of `lib` to install, a site with an address gives its address.
 - The download menu offers the chapter's exercise and the wheel of `lib`, if they were built
   (``_build/take-away``), and the exercise's name in the text is a link to it.
+- Code of a few characters in the text gets the class ``short``: no line breaks inside it.
 - The start page at the root is a redirect that names its target.
 """
 
@@ -27,6 +28,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
+SHORT = 24  # characters
 START = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -172,6 +174,18 @@ class LinkExercises(SphinxPostTransform):
                 link += literal
 
 
+class MarkShortCode(SphinxPostTransform):
+    """Mark code in the text that fits on a phone's line, so that it is kept together."""
+
+    default_priority = 7
+    builders = ("html",)
+
+    def run(self, **options) -> None:
+        for literal in self.document.findall(nodes.literal):
+            if len(literal.astext()) <= SHORT:
+                literal["classes"].append("short")
+
+
 class AddressWheel(SphinxPostTransform):
     """Add how to install `lib` where no file can be put beside the notebook, as on Colab."""
 
@@ -231,5 +245,6 @@ def setup(app: Sphinx) -> dict:
     app.add_directive("take-away", TakeAway)
     app.add_post_transform(LinkExercises)
     app.add_post_transform(AddressWheel)
+    app.add_post_transform(MarkShortCode)
     app.connect("build-finished", write_start, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -45,9 +45,9 @@ const pretty = (text) => text.replace(/\\([a-zA-Z]+) ?/g, (_, name) => SIGNS[nam
 /** The words of a text, in lower case. One with a hyphen is two, and "LayerNorm" is "layer norm" too. */
 function split(text) {
   const parts = (word) => {
-    const found = word.match(/\p{Lu}+(?!\p{Ll})|\p{Lu}\p{Ll}+/gu) ?? [];
-    const whole = found.join("") === word && found.every((part) => part.length > 2);
-    return whole && found.length > 1 ? [word, ...found] : [word];
+    const pieces = word.match(/\p{Lu}+(?!\p{Ll})|\p{Lu}\p{Ll}+/gu) ?? [];
+    const whole = pieces.join("") === word && pieces.every((part) => part.length > 2);
+    return whole && pieces.length > 1 ? [word, ...pieces] : [word];
   };
   const words = text
     .replace(/(\d),(?=\d{3})/g, "$1")
@@ -61,8 +61,8 @@ const singular = (text) => split(text).map(one);
 
 // --- the index
 
-const entries = Object.entries(PAGES).flatMap(([name, [number, page, found]]) =>
-  found.map(([title, anchor, kind, text, homes]) => ({
+const entries = Object.entries(PAGES).flatMap(([name, [number, page, rows]]) =>
+  rows.map(([title, anchor, kind, text, homes]) => ({
     name,
     homes, // of a term of the glossary: the pages that its entry names
     address: `${name}.html${anchor && "#"}${anchor}`,
@@ -98,7 +98,7 @@ for (const entry of entries) {
   }
 }
 const mean = entries.reduce((sum, entry) => sum + entry.length, 0) / entries.length;
-const rarity = (found) => Math.log(1 + (entries.length - found + 0.5) / (found + 0.5));
+const rarity = (count) => Math.log(1 + (entries.length - count + 0.5) / (count + 0.5));
 
 /** Whether one word becomes the other by one letter more, less, other, or exchanged with its neighbour. */
 function near(a, b) {
@@ -132,14 +132,14 @@ function meant(word) {
 /** Terms of the glossary within a query: the longest where they overlap, none within a hyphenated word. */
 function named(query) {
   const units = query.split(/\s+/).map((unit) => singular(unit).join("-"));
-  const found = [];
+  const matches = [];
   for (const entry of entries.filter(({ kind }) => kind === "glossary")) {
     const match = ` ${units.join(" ")} `.match(` ${singular(entry.title).join("[ -]")} `);
-    if (match) found.push({ entry, from: match.index, to: match.index + match[0].length });
+    if (match) matches.push({ entry, from: match.index, to: match.index + match[0].length });
   }
   const within = (a, b) => a.from >= b.from && a.to <= b.to && a.to - a.from < b.to - b.from;
-  return found
-    .filter((one) => !found.some((other) => within(one, other)))
+  return matches
+    .filter((one) => !matches.some((other) => within(one, other)))
     .sort((a, b) => a.from - b.from)
     .map(({ entry }) => entry);
 }
@@ -159,10 +159,10 @@ function search(query) {
   const scores = new Map();
   let most = 0;
   for (const group of asked) {
-    const found = new Set(group.flatMap((term) => [...having.get(term)]));
-    const worth = rarity(found.size);
+    const matching = new Set(group.flatMap((term) => [...having.get(term)]));
+    const worth = rarity(matching.size);
     most += worth;
-    for (const entry of found) {
+    for (const entry of matching) {
       const count = group.reduce((sum, term) => sum + (entry.counts.get(term) ?? 0), 0);
       const slow = SATURATION * (1 - LENGTH + (LENGTH * entry.length) / mean);
       const { score, share } = scores.get(entry) ?? { score: 0, share: 0 };
@@ -187,14 +187,14 @@ function search(query) {
 function excerpt(text, asked, length = 240) {
   const hits = [];
   for (const { 0: word, index } of text.matchAll(/[\p{L}\p{N}_]+/gu)) {
-    const found = terms(word).filter((term) => asked.has(term));
-    if (found.length) hits.push({ from: index, to: index + word.length, found });
+    const matched = terms(word).filter((term) => asked.has(term));
+    if (matched.length) hits.push({ from: index, to: index + word.length, matched });
   }
   let best = { from: 0, worth: 0 };
   for (const { from } of hits) {
     const within = hits.filter((hit) => hit.from >= from && hit.to <= from + length - 40);
-    const found = new Set(within.flatMap((hit) => hit.found));
-    const worth = [...found].reduce((sum, term) => sum + rarity(having.get(term).size), 0);
+    const matched = new Set(within.flatMap((hit) => hit.matched));
+    const worth = [...matched].reduce((sum, term) => sum + rarity(having.get(term).size), 0);
     if (worth > best.worth) best = { from, worth };
   }
   const start = best.from < 60 ? 0 : text.indexOf(" ", best.from - 40) + 1;

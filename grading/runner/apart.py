@@ -1,4 +1,4 @@
-"""A submission's code as a user of its own, where no sandbox can be made: on Gradescope alone.
+"""Isolate a submission by a user account where no sandbox can be made: only on Gradescope.
 
 A container that others run for one submission, and throw away after it, often forbids namespaces.
 There this fork server takes the place of :mod:`grading.runner.forkserver`, at the word of
@@ -71,7 +71,7 @@ class Account:
         self.kill()
         if self.process.returncode is None:
             self._end_process()
-            shutil.rmtree(HOME, ignore_errors=True)  # it follows no link
+            shutil.rmtree(HOME, ignore_errors=True)  # does not follow links
 
     def _end_process(self) -> None:
         self.process.kill()
@@ -79,7 +79,7 @@ class Account:
 
 
 class AccountUsage(watch.Usage):
-    """What the processes of a user have, all together; its files are not counted."""
+    """What all processes of a user use together; its files are not counted."""
 
     def __init__(self, pid: int, spare: int):
         super().__init__(pid, spare)

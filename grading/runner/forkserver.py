@@ -33,7 +33,7 @@ from grading.runner.job import Job, Limits, Verdict
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 24, 36
-JUDGE, LEARNER, CALL = b"judge\n", b"learn\n", b"calls\n"  # requests: words of one length
+JUDGE, LEARNER, CALL = b"judge\n", b"learn\n", b"calls\n"  # requests: words of equal length
 COURSE = Path(__file__).resolve().parents[2]  # the folder that holds `grading`
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "CUDA_VISIBLE_DEVICES", "GRADING_DEBUG")
 MAX_ANSWER = 64 * 2**20  # bytes that a function in a sandbox may return
@@ -46,7 +46,7 @@ class ForkServerError(Exception):
 
 
 class ForkServer:
-    """The forking process, as the one that grades holds it.
+    """The fork server, as the process that grades uses it.
 
     Args:
         module: what it imports, and whose functions it can be asked to call; its function
@@ -74,7 +74,7 @@ class ForkServer:
             self.path = f"{self._folder.name}/s"
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", self.program, self.path, self.module],
-                stdin=subprocess.PIPE,  # its end tells the process that we are gone
+                stdin=subprocess.PIPE,  # when it closes, the fork server knows that we have ended
                 stdout=subprocess.PIPE,
                 env=self._environment(),
                 cwd=self._folder.name,
@@ -248,7 +248,7 @@ def _child(work) -> None:
 
 
 def _receive(connection: socket.socket) -> dict:
-    """Become a process that ends with the fork server or after its time; read what it is asked."""
+    """Set up a process that ends with the fork server or after its time, and read its request."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -261,7 +261,7 @@ def _receive(connection: socket.socket) -> dict:
 
 
 def _reply(connection: socket.socket, answer: dict) -> None:
-    # Halves of characters, which a learner's text may hold, cannot be written to any file.
+    # Lone surrogates, which a learner's text may contain, cannot be written to any file.
     text = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
     connection.sendall(text + b"\n")
 
@@ -295,8 +295,7 @@ def boxed(function: Callable[[dict], dict], argument: dict, limits: Limits, seco
         seconds: after which to give up.
 
     Returns:
-        What came back, which whoever took the function over may have written; empty if there is no
-        sandbox, or nothing came back.
+        The result, which is untrusted; empty if there is no sandbox, or if nothing came back.
     """
     from grading.runner.sandbox import Bubblewrap, NoSandbox
 
@@ -354,14 +353,14 @@ def _enter_namespaces(numbers: list[int]) -> None:
 def _keep_only(descriptor: int, setting: dict) -> socket.socket:
     """Close all descriptors but a socket's, give up all rights, and return the socket."""
     os.setsid()  # signals to a process's own group would reach all that were forked here
-    kept = os.dup2(descriptor, 200)
+    connection = os.dup2(descriptor, 200)
     null = os.open("/dev/null", os.O_RDWR)
     for number in (0, 1) if os.environ.get("GRADING_DEBUG") else (0, 1, 2):
         os.dup2(null, number)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, 4096)
+    os.closerange(3, connection)
+    os.closerange(connection + 1, 4096)
     _give_up_rights(setting)
-    return socket.socket(fileno=kept)
+    return socket.socket(fileno=connection)
 
 
 # --- in the process that watches a judge and its sandboxes

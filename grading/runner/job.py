@@ -87,7 +87,7 @@ class Job:
 
 @dataclass
 class Verdict:
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
         outputs: for each cell its outputs, in notebook format.
@@ -106,7 +106,7 @@ class Verdict:
 
 
 class Ended(Exception):
-    """The sandbox is no more; the message says why, for the learner."""
+    """The sandbox has ended; the message tells the learner why."""
 
 
 class Stopped(Exception):

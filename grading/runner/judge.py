@@ -102,13 +102,13 @@ class _Run:
 
     def _bounded(self, outputs: list[dict]) -> list[dict]:
         """A cell's outputs, as far as all of the notebook's stay within a limit."""
-        kept = []
+        shown = []
         for output in outputs:
             self.shown += 1000 + len(json.dumps(output))  # many small ones cost time, too
             if self.shown > MAX_SHOWN:
-                return [*kept, {"output_type": "stream", "name": "stdout", "text": LEFT_OUT}]
-            kept.append(output)
-        return kept
+                return [*shown, {"output_type": "stream", "name": "stdout", "text": LEFT_OUT}]
+            shown.append(output)
+        return shown
 
     def _given(self, number: int, cell: Cell) -> list[dict]:
         """Run a cell of the instructor's on both sides."""
@@ -141,10 +141,10 @@ class _Run:
         wanted = [name for name in self.names if name not in self.own]
         try:
             reply, body = self.session.request({"do": "names", "names": wanted})
-            found = reply["names"]
+            defined = reply["names"]
             values = {
                 name: self.session.packer.unpack(tree, body)
-                for name, tree in found.items()
+                for name, tree in defined.items()
                 if name in wanted
             }
         except (Ended, Stopped, ProtocolError) as problem:
@@ -161,11 +161,11 @@ class _Run:
         return []
 
     def _begin(self) -> None:
-        """Give what comes next the time of a cell, as far as the notebook has any left."""
+        """Give what runs next the time of a cell, or what the notebook has left."""
         self.session.begin(min(self.limits.cell_seconds, self.end - self.session.now()))
 
     def _alarm(self):
-        """Stop what comes next on this side after its time, as far as the notebook has any left."""
+        """Limit what runs next on this side to its time, and to what the notebook has left."""
         left = max(1.0, self.end - self.session.now())
         return _alarm(min(seconds_for_tests(self.limits), left))
 
@@ -209,7 +209,7 @@ def _alarm(seconds: float):
         raise Stopped(f"the test ran for more than {seconds:.0f} s")
 
     previous = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, should something catch it
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, in case something catches it
     try:
         yield
     finally:
@@ -240,7 +240,7 @@ def run_here(source: str, space: dict) -> list[dict]:
 
 
 def _with_place(problem: BaseException) -> list[str] | None:
-    """What an answer raised, and in which of its lines, as `probe.check` says it."""
+    """The exception that an answer raised, and its line, in the words of `probe.check`."""
     place = getattr(problem, "answer_place", None)
     if place is None:
         return None
@@ -269,7 +269,7 @@ def _gone() -> dict:
 
 
 def _clean(outputs: object) -> list[dict]:
-    """The learner's outputs, as far as they have the form of outputs; all else is left out."""
+    """The learner's outputs; everything that is not a valid output is left out."""
     clean: list[dict] = []
     for output in outputs if isinstance(outputs, list) else []:
         if not isinstance(output, dict):

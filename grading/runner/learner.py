@@ -57,10 +57,10 @@ class Pages:
             self.outputs.append({"output_type": "stream", "name": "stdout", "text": text})
 
     def show(self, kind: str, data: dict) -> None:
-        kept = {key: value for key, value in data.items() if isinstance(value, str)}
-        self._rich += sum(map(len, kept.values()))
-        if kept and self._rich <= MAX_PICTURES and len(self.outputs) < 200:
-            output = {"output_type": kind, "data": kept, "metadata": {}}
+        texts = {key: value for key, value in data.items() if isinstance(value, str)}
+        self._rich += sum(map(len, texts.values()))
+        if texts and self._rich <= MAX_PICTURES and len(self.outputs) < 200:
+            output = {"output_type": kind, "data": texts, "metadata": {}}
             if kind == "execute_result":
                 output["execution_count"] = None
             self.outputs.append(output)
@@ -205,9 +205,9 @@ class Server:
             return self._cell(request["source"])
         if what == "names":
             space = self.shell.user_ns
-            found = {name: space[name] for name in request["names"] if name in space}
+            values = {name: space[name] for name in request["names"] if name in space}
             trees = {}
-            for name, value in found.items():
+            for name, value in values.items():
                 try:
                     trees[name] = self.packer.pack(value, blobs)
                 except ProtocolError:  # the tests find it by its name
@@ -387,6 +387,6 @@ def _line(file: str, line: int) -> str:
 def serve(connection: socket.socket, shell: InteractiveShell) -> None:
     """Answer requests until the other side is gone; the process then ends."""
     sys.stdout = sys.stderr = Printed()
-    sys.stdin = io.StringIO()  # nobody is there to answer `input()`
+    sys.stdin = io.StringIO()  # `input()` gets no answer
     shell.user_ns["__name__"] = "__main__"
     Server(connection, shell).serve()

@@ -217,30 +217,29 @@ class Probe:
 
     def _far(self, actual, expected, tolerance, name):
         """Compare numbers in nested lists, in plain Python; describe the first that is off."""
-        off = []
-        total = 0
-        waiting = [((), actual, expected)]
-        while waiting:
-            index, a, e = waiting.pop()
-            if isinstance(e, list):
-                pairs = list(enumerate(zip(a, e, strict=True)))
-                waiting += [((*index, i), *pair) for i, pair in reversed(pairs)]
-                continue
-            total += 1
-            if a == e:
-                continue
+        sizes, ours, theirs = [], [actual], [expected]
+        while theirs and isinstance(theirs[0], list):
+            sizes.append(len(theirs[0]))
+            ours, theirs = ([each for row in rows for each in row] for rows in (ours, theirs))
+
+        def near(a, e):
             numbers = isinstance(e, (int, float)) and tolerance > 0
-            if not numbers or not math.isclose(a, e, rel_tol=tolerance, abs_tol=tolerance):
-                off.append((index, a, e))
+            return numbers and math.isclose(a, e, rel_tol=tolerance, abs_tol=tolerance)
+
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        off = [place for place, (a, e) in pairs if a != e and not near(a, e)]
         if not off:
             return ""
-        index, a, e = off[0]
-        where = f" at {list(index)}" if index else ""
+        a, e, place, index = ours[off[0]], theirs[off[0]], off[0], []
+        for size in reversed(sizes):
+            place, last = divmod(place, size)
+            index.insert(0, last)
+        where = f" at {index}" if index else ""
         text = f"{name}{where}: got {self._short(a)}, expected {self._short(e)}"
         if type(a) is type(e) is float and math.isclose(a, e, rel_tol=1e-6):
             why = ": has a float32 number come in, or something small been added?"
             text += f" (they differ by {abs(a - e):.1e}{why if tolerance else ''})"
-        return text + (f"; {len(off)} of {total} entries are off" if total > 1 else "")
+        return text + (f"; {len(off)} of {len(theirs)} entries are off" if len(theirs) > 1 else "")
 
     def _short(self, value):
         return f"{value:.6g}" if type(value) is float else repr(value)

@@ -48,7 +48,7 @@ NUMPY_DTYPES = {
 
 
 class ProtocolError(Exception):
-    """What arrived is not what may arrive; the message says why."""
+    """The received data is not valid; the message says why."""
 
 
 class Disconnected(Exception):
@@ -56,7 +56,7 @@ class Disconnected(Exception):
 
 
 class Timeout(Exception):
-    """The other side has not answered in time."""
+    """The other side did not answer in time."""
 
 
 def send(
@@ -66,7 +66,7 @@ def send(
 
     Args:
         connection: to where.
-        header: what is said, as JSON takes it.
+        header: the message, which has to be valid JSON.
         blobs: the raw bytes behind it.
         deadline: when to give up, on `time.monotonic`'s clock; the connection is then of no use.
 
@@ -98,7 +98,7 @@ def send(
 
 
 class Incoming:
-    """The frames that arrive. One that is late is read on from where it stopped.
+    """The frames that arrive; after a timeout, reading resumes where it stopped.
 
     Args:
         connection: from where.
@@ -379,15 +379,15 @@ class Sent:
 
         What the answer holds is its own from now on: passed again, a value is sent anew.
         """
-        found = []
+        references = []
         # Only what may be a number of ours is hashed: the list is the learner's.
         known = {n for n in numbers if type(n) is int and 0 < n <= self._last}
         for key, (reference, number, _) in list(self._sent.items()):
             if number in known:
                 del self._sent[key]
                 self._gone.append(number)
-                found.append(reference())
-        return found
+                references.append(reference())
+        return references
 
 
 class Received:

@@ -36,7 +36,7 @@ OWN = "(its message is your code's own and is not shown: the tests' inputs may b
 
 
 class Session:
-    """The learner's side as the tests reach it: requests out, data in.
+    """The connection from the tests to the learner's side: requests out, data in.
 
     Args:
         start: starts a sandbox and returns it; it has ``connection``, ``interrupt()``, ``waited()``
@@ -126,7 +126,7 @@ class Session:
             while True:
                 until = self.deadline + (2.0 if interrupted else 0.0)
                 try:
-                    soon = time.monotonic() + 1  # look at the clock now and then
+                    soon = time.monotonic() + 1  # check the clock at intervals
                     header, body = self.incoming.receive(min(soon, until + self._waited))
                 except Timeout:
                     if self.now() < until:
@@ -248,10 +248,10 @@ class Proxy:
             raise AttributeError(attribute)
         attributes = [*target.place.get("attributes", []), attribute]
         place = target.place | {"attributes": attributes}
-        found = target.session.ask({"do": "get"} | place)
-        if type(found) is Proxy:
+        value = target.session.ask({"do": "get"} | place)
+        if type(value) is Proxy:
             return Proxy(target.session, place, attribute)  # a method: found again by its name
-        return found
+        return value
 
     def __repr__(self):
         return f"<{_of(self).name} of the answer>"
@@ -274,7 +274,7 @@ def _error(raised: dict) -> Exception:
     kinds = [getattr(builtins, kind, None) for kind in raised["kinds"] if isinstance(kind, str)]
     bases = [k for k in kinds if isinstance(k, type) and issubclass(k, Exception)]
     base = bases[0] if bases else RuntimeError
-    if base in (StopIteration, StopAsyncIteration):  # would end a loop of the test, in silence
+    if base in (StopIteration, StopAsyncIteration):  # it would end a loop of the test silently
         base = RuntimeError
     kind = base
     if base is KeyError:  # it would quote its message again
@@ -312,17 +312,19 @@ class SplitProbe(Probe):
         if type(function) is not Proxy:
             return super().gradients(function, *args, upstream=upstream, part=part)
         target = _of(function)
-        fits, found = target.session.ask({"do": "gradients"} | target.place, (args, upstream, part))
+        fits, result = target.session.ask(
+            {"do": "gradients"} | target.place, (args, upstream, part)
+        )
         if fits is not True:
             raise AssertionError(
-                f"Expected a tensor of shape {tuple(upstream.shape)}, but got {self._what(found)}"
+                f"Expected a tensor of shape {tuple(upstream.shape)}, but got {self._what(result)}"
             )
         wanted = [
             value for value in args if isinstance(value, torch.Tensor) and value.is_floating_point()
         ]
-        if not isinstance(found, list) or len(found) != len(wanted):
+        if not isinstance(result, list) or len(result) != len(wanted):
             raise AssertionError("The gradients could not be computed.")
-        return found
+        return result
 
     def _said(self, problem, test):
         if isinstance(problem, Stopped):

@@ -1,4 +1,4 @@
-"""A place of its own for each submission's code, made by bubblewrap.
+"""A sandbox for each submission's code, made with bubblewrap.
 
 bubblewrap starts a process that does nothing in new namespaces: no network, its own processes, and
 a file system that holds Python, the system's libraries and an empty folder, all but the last
@@ -44,7 +44,7 @@ class NoSandbox(Exception):
 
 
 def python_folders() -> list[str]:
-    """What has to be visible so that Python and its packages run: nothing of the course."""
+    """The folders that Python and its packages need; none of them is the course's."""
     places = {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib"), "/usr"}
     places |= {sysconfig.get_path("platlib"), sysconfig.get_path("stdlib")}
     places = {os.path.realpath(place) for place in places} | {sys.prefix}
@@ -56,14 +56,14 @@ def python_folders() -> list[str]:
 
 
 def shown(path: Path) -> str | None:
-    """The folder with which submitted code would see this one; None if it does not see it."""
+    """The visible folder that contains this one; None if submitted code cannot see it."""
     real = path.resolve()
     folders = map(Path, python_folders())
     return next((str(folder) for folder in folders if real.is_relative_to(folder)), None)
 
 
 def devices(folder: Path = Path("/dev")) -> list[Path]:
-    """What belongs to a GPU there: NVIDIA's nodes, AMD's (``kfd``), and those of both (``dri``)."""
+    """The device nodes of GPUs: NVIDIA's, AMD's (``kfd``), and those of both (``dri``)."""
     return sorted(path for name in ("nvidia*", "kfd", "dri") for path in folder.glob(name))
 
 
@@ -203,12 +203,12 @@ class Bubblewrap:
         return int(text.rpartition(")")[2].split()[1])
 
     def kill(self) -> None:
-        """Let the kernel end everything inside."""
+        """Kill bubblewrap's process; the kernel then ends everything inside."""
         if self.process.poll() is None:
             self.process.kill()
 
     def code(self, seconds: float) -> int | None:
-        """With which code it has ended, or does so in this time; None if it goes on."""
+        """The exit code, for which this waits so many seconds; None if it is still running."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -1,12 +1,11 @@
-"""System calls that learners' code has no use for are refused, before the kernel looks at them.
+"""A filter that refuses system calls which learners' code does not need.
 
-The sandbox already leaves nothing to gain by them. A user namespace of one's own, keys that
-processes share, sockets that no network namespace holds back, and the calls in which most ways out
-of a sandbox were found are one more door, so they are shut: for the process, all that it starts,
-and for good. Memory that belongs neither to a process nor to a file of the sandbox is refused too,
-because nothing would count it: pages that only a pipe or a socket still holds, queues of events,
-locks of single bytes. A filter is a small program for the kernel (see seccomp(2) in the Linux
-manual).
+The sandbox does not depend on it; it reduces what an attack can reach. New user namespaces, keys
+that processes share, sockets that a network namespace does not isolate, and the calls behind most
+known escapes from sandboxes are refused, permanently, to the process and to everything it starts.
+So is memory that belongs neither to a process nor to a file of the sandbox, because nothing would
+count it: pages held only by a pipe or a socket, event queues, locks of single bytes. A filter is a
+small program for the kernel (see seccomp(2) in the Linux manual).
 """
 
 import ctypes
@@ -18,7 +17,7 @@ import struct
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
 ALLOW, ERROR = 0x7FFF0000, 0x00050000
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions
-CALL, MACHINE, ARGUMENT, SECOND, FLAGS = 0, 4, 16, 24, 40  # where they stand in what is looked at
+CALL, MACHINE, ARGUMENT, SECOND, FLAGS = 0, 4, 16, 24, 40  # offsets in the data that a filter sees
 CLONE_NEWUSER = 0x10000000
 FAMILIES = (1, 2, 10, 16)  # unix, inet, inet6, netlink: these belong to the sandbox
 X32 = 0x40000000  # the bit of x86's third set of calls
@@ -63,13 +62,13 @@ REFUSED = {
     "splice": (275, 76),
     "tee": (276, 77),
     "sendfile": (40, 71),
-    "inotify_init1": (294, 26),  # they also tell what the machine's other programs open
+    "inotify_init1": (294, 26),  # they also reveal which files other programs open
     "fanotify_init": (300, 262),
     "io_setup": (206, 0),  # of these, all programs of the machine have a number together
 }
 # A change of rights would reach Python itself through /proc/self/exe if it is the grader's own.
-# It is answered with "done" and not done: copying a file wants it.
-# All of a submission stays one session and one group: a processor is shared out by them.
+# The call is reported as successful but not made: copying a file needs that.
+# A submission stays one session and one group: the scheduler shares processors out by these.
 PRETENDED = {
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -151,7 +150,7 @@ def program(machine: str) -> bytes:
 
 
 def install() -> None:
-    """Filter this process's system calls from now on. It must have given up gaining rights.
+    """Filter this process's system calls from now on; it must have set "no new privileges" before.
 
     Raises:
         OSError: if the kernel does not take the filter.
@@ -162,8 +161,8 @@ def install() -> None:
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
-    told = Program(len(code) // 8, ctypes.addressof(buffer))
+    filter_program = Program(len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(told), 0, 0) != 0:
+    if libc.prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.byref(filter_program), 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"seccomp: {os.strerror(number)}")

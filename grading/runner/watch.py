@@ -138,7 +138,7 @@ class Usage:
             self.memory = min(self.memory, again)
 
     def _read(self, name: str) -> str:
-        """A file of /proc; empty if its process has ended, or is not ours to look into."""
+        """A file of /proc; empty if its process has ended, or if we may not read it."""
         try:
             handle = os.open(name, os.O_RDONLY, dir_fd=self._proc)
             # A process's name is its own to choose. Of it, the kernel quotes "\n" and no other end
@@ -149,7 +149,7 @@ class Usage:
             return ""
 
     def _stats(self) -> dict[int, list[str]]:
-        """What there is to know of each process, a parent before its children."""
+        """The `stat` fields of each process, parents before their children."""
         pids = sorted(int(name) for name in os.listdir(self._proc) if name.isdigit())
         stats = {pid: self._stat(pid) for pid in pids}
         return {pid: stat for pid, stat in stats.items() if stat}
@@ -213,8 +213,8 @@ class Usage:
 
 def _sum(text: str, *names: str) -> int | None:
     """The bytes in these lines of a file of /proc; None if it has none of them."""
-    found = [int(line.split()[1]) for line in text.split("\n") if line.startswith(names)]
-    return 1024 * sum(found) if found else None
+    sizes = [int(line.split()[1]) for line in text.split("\n") if line.startswith(names)]
+    return 1024 * sum(sizes) if sizes else None
 
 
 class Watched:
@@ -285,7 +285,7 @@ class Watched:
             self._weigh(usage.running)
 
     def _weigh(self, running: int) -> None:
-        """Let all threads that run have the weight of one: with each step they get less."""
+        """Raise the niceness in steps, until all running threads weigh as much as one."""
         self._nice = max(self._nice, round(math.log(running, WEIGHT)))
         with contextlib.suppress(OSError):
             own = os.getpriority(os.PRIO_PROCESS, 0)

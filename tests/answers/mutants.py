@@ -118,19 +118,19 @@ def explained(slug: str, survivors: set[str]) -> dict[str, str]:
     `EQUIVALENT` in its ``equivalent.py`` names mutants, and `RIGHT` has kinds of them: a regular
     expression for the whole name, and the reason.
     """
-    said = explanations(slug)
-    found = {name: why for name, why in said.get("EQUIVALENT", {}).items() if name in survivors}
-    for pattern, why in said.get("RIGHT", {}).items():
-        found |= {name: why for name in survivors if re.fullmatch(pattern, name)}
-    return found
+    reasons = explanations(slug)
+    known = {name: why for name, why in reasons.get("EQUIVALENT", {}).items() if name in survivors}
+    for pattern, why in reasons.get("RIGHT", {}).items():
+        known |= {name: why for name in survivors if re.fullmatch(pattern, name)}
+    return known
 
 
 def outdated(slug: str, survivors: set[str]) -> list[str]:
     """What ``equivalent.py`` explains, by name or pattern, of which nothing survives."""
-    said = explanations(slug)
-    patterns = said.get("RIGHT", {}).keys()
+    reasons = explanations(slug)
+    patterns = reasons.get("RIGHT", {}).keys()
     return [
-        *(said.get("EQUIVALENT", {}).keys() - survivors),
+        *(reasons.get("EQUIVALENT", {}).keys() - survivors),
         *(p for p in patterns if not any(re.fullmatch(p, name) for name in survivors)),
     ]
 
@@ -142,12 +142,12 @@ def explanations(slug: str) -> dict[str, dict[str, str]]:
 
 def counts(kinds: dict[str, str], fates: dict[str, str]) -> dict[str, list[int]]:
     """For each kind of change: how many mutants did something, and how many of them were caught."""
-    found: dict[str, list[int]] = {}
+    by_kind: dict[str, list[int]] = {}
     for name, fate in fates.items():
         if fate != "idle":
-            made, caught = found.get(kinds[name], [0, 0])
-            found[kinds[name]] = [made + 1, caught + (fate == "caught")]
-    return dict(sorted(found.items()))
+            made, caught = by_kind.get(kinds[name], [0, 0])
+            by_kind[kinds[name]] = [made + 1, caught + (fate == "caught")]
+    return dict(sorted(by_kind.items()))
 
 
 def recorded() -> dict[str, dict]:
@@ -189,14 +189,14 @@ def main(slugs: list[str]) -> None:
     for slug in slugs or exercises.slugs():
         made = {mutant.name: mutant for mutant in mutants(slug)}
         fates = answers.fates(slug, made.values())
-        kept = {name for name, fate in fates.items() if fate == "kept"}
-        unexplained = sorted(kept - explained(slug, kept).keys())
-        print(f"{slug}: {len(kept)} of {len(made)} kept, {len(unexplained)} unexplained")
+        surviving = {name for name, fate in fates.items() if fate == "kept"}
+        unexplained = sorted(surviving - explained(slug, surviving).keys())
+        print(f"{slug}: {len(surviving)} of {len(made)} kept, {len(unexplained)} unexplained")
         print("".join(f"  {name}\n" for name in unexplained), end="", flush=True)
-        for name in outdated(slug, kept):
+        for name in outdated(slug, surviving):
             print(f"  no longer kept, but explained: {name}", flush=True)
-        found = counts({name: made[name].about for name in made}, fates)
-        record[slug] = {"made": hash_of(made), "counts": found}
+        totals = counts({name: made[name].about for name in made}, fates)
+        record[slug] = {"made": hash_of(made), "counts": totals}
     RECORD.write_text(json.dumps(dict(sorted(record.items())), indent=1) + "\n")
     PAGE.write_text(quote(record, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -248,31 +248,31 @@ def mutated(source: str) -> Iterator[tuple[str, str, str]]:
         for kind, change in changes:
             mutant = copy.deepcopy(tree)
             change(list(ast.walk(mutant))[number])
-            found = ast.unparse(ast.fix_missing_locations(mutant))
-            if found != reference:
-                old, new = _first_difference(reference, found)
+            text = ast.unparse(ast.fix_missing_locations(mutant))
+            if text != reference:
+                old, new = _first_difference(reference, text)
                 if hasattr(tampering, kind):
-                    yield kind, new, GIVEN + found
+                    yield kind, new, GIVEN + text
                 else:
-                    yield kind, f"{old} -> {new}", found
+                    yield kind, f"{old} -> {new}", text
 
 
 def _parameters(tree: ast.Module) -> dict[ast.AST, list[str]]:
     """For each node in a function's body the parameters it can name; signatures are left out."""
-    found = {}
+    explained = {}
     for function in ast.walk(tree):  # outer functions first, so that inner ones have the last word
         if isinstance(function, ast.FunctionDef):
             named = [*function.args.args, *function.args.kwonlyargs]
             names = [argument.arg for argument in named if argument.arg != "self"]
             for part in function.body:
                 for node in ast.walk(part):
-                    found[node] = found.get(node, []) + names
+                    explained[node] = explained.get(node, []) + names
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
             for part in (function.args, function.returns, *function.decorator_list):
                 for node in ast.walk(part) if part else []:
-                    found.pop(node, None)
-    return found
+                    explained.pop(node, None)
+    return explained
 
 
 def _first_difference(old: str, new: str) -> tuple[str, str]:

@@ -60,30 +60,30 @@ def measure(slug: str, workers: Executor) -> dict:
     """The counts of one assignment."""
     source = answers.notebook(slug)
     bank = mistakes.bank(Course.open(answers.ROOT), slug, source, workers, LIMITS)
-    found = {"hash": hash_of(slug)}
-    found |= {"left out": 0, "of these named": 0, "of these right": 0, "wrong names": []}
+    record = {"hash": hash_of(slug)}
+    record |= {"left out": 0, "of these named": 0, "of these right": 0, "wrong names": []}
     for (number, pattern), same in bank.patterns.items():
         for answer in same if any(pattern) else []:
             name = bank.name(number, pattern, without=answer.name)
             right = name is not None and name.about == bank.kind(answer)
-            found["left out"] += 1
-            found["of these named"] += name is not None
-            found["of these right"] += right
+            record["left out"] += 1
+            record["of these named"] += name is not None
+            record["of these right"] += right
             if name and not right:
-                found["wrong names"].append([answer.name, name.answers[0]])
-    found |= {"mutants": 0, "mutants named": 0, "mutants right": 0, "named": []}
+                record["wrong names"].append([answer.name, name.answers[0]])
+    record |= {"mutants": 0, "mutants named": 0, "mutants right": 0, "named": []}
     tried = sample(slug, EACH)
     for mutant, results in zip(tried, workers.map(_Diagnosis(slug), tried), strict=True):
         number, pattern = results
         if not any(pattern):
             continue
-        found["mutants"] += 1
+        record["mutants"] += 1
         if name := bank.name(number, pattern):
             right = _agree(mutant, name.answers, slug, bank, workers)
-            found["mutants named"] += 1
-            found["mutants right"] += right
-            found["named"].append([mutant.name, name.about, right])
-    return found
+            record["mutants named"] += 1
+            record["mutants right"] += right
+            record["named"].append([mutant.name, name.about, right])
+    return record
 
 
 class _Diagnosis:
@@ -94,8 +94,8 @@ class _Diagnosis:
 
     def __call__(self, answer: Answer) -> tuple[int, tuple[str, ...]]:
         job, wanted = mistakes.answer_job(answer, self.source, LIMITS)
-        found = mistakes.diagnose(dataclasses.replace(job, salt=self.salt))
-        return wanted[0].task, tuple(found)
+        reports = mistakes.diagnose(dataclasses.replace(job, salt=self.salt))
+        return wanted[0].task, tuple(reports)
 
 
 def _agree(mutant: Answer, names: tuple[str, ...], slug: str, bank: Bank, workers) -> bool:
@@ -105,8 +105,8 @@ def _agree(mutant: Answer, names: tuple[str, ...], slug: str, bank: Bank, worker
         number, pattern = _Diagnosis(slug, salt)(mutant)
         for name in names:
             job, wanted = mistakes.answer_job(banked[name], answers.notebook(slug), LIMITS)
-            found = mistakes.diagnose(dataclasses.replace(job, salt=salt))
-            pairs = zip(wanted, found, strict=True)
+            reports = mistakes.diagnose(dataclasses.replace(job, salt=salt))
+            pairs = zip(wanted, reports, strict=True)
             if tuple(text for check, text in pairs if check.task == number) != pattern:
                 return False
     return True

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -37,7 +38,7 @@ SIZES = {"phone": (390, 844), "laptop": (1280, 800)}
 
 # WCAG 2.0 to 2.2, levels A and AA, and best practice. axe leaves out the size of targets (2.5.8,
 # new in 2.2) unless it is named.
-RUN_AXE = """axe.run({
+RUN_AXE = """part => axe.run(part, {
     runOnly: {type: "tag", values: [
         "wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
     rules: {"target-size": {enabled: true}},
@@ -61,10 +62,10 @@ def page_or_file(nodeid: str) -> str:
     """The page that a test looks at, from its parameters; the file of a test without a page."""
     path, _, name = nodeid.partition("::")
     given = name.partition("[")[2].removesuffix("]")
-    found = [
+    matches = [
         page for page in listed_pages() if re.search(rf"(?:^|-){re.escape(page)}(?:-|$)", given)
     ]
-    return max(found, key=len, default=path)
+    return max(matches, key=len, default=path)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -111,6 +112,11 @@ def views_of_pages() -> list:
     ]
 
 
+def some_now_all_later(names: Iterable[str], now: Container[str]) -> list:
+    """Parameters: a few for `make test`; the rest, which are alike, for `make test-long`."""
+    return [pytest.param(name, marks=() if name in now else pytest.mark.long) for name in names]
+
+
 @dataclass
 class Visit:
     """What happened when one page was opened."""
@@ -151,8 +157,8 @@ def missing(what: str) -> None:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     missing(f"there is no Chromium: {REMEDY}")
 
 
@@ -188,7 +194,10 @@ def browser(chromium):
 
 @pytest.fixture(scope="session")
 def visit(browser, base):
-    """Open ``name`` in a view, wait until it is complete, and remember the visit."""
+    """Open ``name`` in a view, wait until it is complete, and remember the visit.
+
+    Only the last few stay open: all of them would take gigabytes, and slow down every new one.
+    """
     done: dict[tuple[str, str, str], Visit] = {}
     contexts = {}
 
@@ -200,6 +209,8 @@ def visit(browser, base):
             contexts[size, theme] = browser.new_context(
                 viewport={"width": width, "height": height}, color_scheme=theme
             )
+        if len(done) == 8:
+            done.pop(next(iter(done))).page.close()
         page = contexts[size, theme].new_page()
         seen = Visit(page, f"{base}/{name}.html", size, theme)
         page.on("request", lambda request: seen.requests.append(request.url))
@@ -258,16 +269,16 @@ def opened(request, visit) -> Visit:
 
 @pytest.fixture(scope="session")
 def axe():
-    """Run axe-core on a visit; return one line for each violation."""
+    """Run axe-core on a visit, or on a part of its page; return one line for each violation."""
     code = AXE.read_text(encoding="utf-8")
 
-    def run(seen: Visit) -> list[str]:
+    def run(seen: Visit, part: str = "html") -> list[str]:
         seen.page.evaluate(code)
-        found = json.loads(seen.page.evaluate(RUN_AXE))
-        assert found.pop() >= 20  # rules that found something to look at
+        result = json.loads(seen.page.evaluate(RUN_AXE, part))
+        assert result.pop() >= 20  # rules that found something to look at
         return [
             f"{rule['id']}: {node['html'][:200]} ({node['failureSummary']})"
-            for rule in found
+            for rule in result
             for node in rule["nodes"]
         ]
 

@@ -18,6 +18,6 @@ def test_a_downloaded_notebook_runs_in_an_empty_folder(name, html, tmp_path):
         for kind in ("source", "wheel")
         for link in page.select(f"a.btn-download-{kind}-button")
     ]
-    found = run_downloaded(links[0], links[-1], tmp_path)
-    assert ("lib" in found) == (len(links) == 2)
-    assert all(path.is_relative_to(tmp_path) for path in found.values()), found
+    outcome = run_downloaded(links[0], links[-1], tmp_path)
+    assert ("lib" in outcome) == (len(links) == 2)
+    assert all(path.is_relative_to(tmp_path) for path in outcome.values()), outcome

@@ -138,8 +138,8 @@ def test_a_failure_is_marked_by_words_and_a_sign(opened):
         text = page.locator(place).first.inner_text()
         assert "✗" in text
         assert "failed" in text
-    said = "getComputedStyle(document.querySelector('mark.l'), '::after').content"
-    assert "a failure names this line" in page.evaluate(said)
+    script = "getComputedStyle(document.querySelector('mark.l'), '::after').content"
+    assert "a failure names this line" in page.evaluate(script)
 
 
 def test_formulas_are_typeset(opened):

@@ -71,14 +71,14 @@ def page(browser, course, tmp_path_factory):
     def command(options: list[str]) -> list[str]:
         return lab.command(course.root, options)
 
-    with jupyter.running(command, "instructor", home, course.root, **variables) as found:
-        address, token = found
+    with jupyter.running(command, "instructor", home, course.root, **variables) as server:
+        address, token = server
         context = browser.new_context(viewport={"width": 1300, "height": 900})
         context.seen, context.refused = [], []
         context.on("request", lambda request: context.seen.append(request))
         context.on("response", lambda got: got.status >= 400 and context.refused.append(got.url))
         context.on(
-            "console", lambda said: "Polic" in said.text and context.refused.append(said.text)
+            "console", lambda line: "Polic" in line.text and context.refused.append(line.text)
         )
         page = context.new_page()
         page.set_default_timeout(WAIT)

@@ -57,15 +57,15 @@ def test_each_chapter_links_each_term_once(html, browser):
     linked = Counter()
     for name in CHAPTERS:
         page.goto((html / f"{name}.html").as_uri())
-        found = page.evaluate(TERMS)
-        assert len(found) >= 4, name
-        for link in found:
+        terms = page.evaluate(TERMS)
+        assert len(terms) >= 4, name
+        for link in terms:
             assert not link["misplaced"], link
             assert not link["within"], link
             assert link["page"] == "glossary.html"
             assert link["title"], link
             assert meanings[link["anchor"]].startswith(link["title"]), link
-        anchors = Counter(link["anchor"] for link in found)
+        anchors = Counter(link["anchor"] for link in terms)
         assert [anchor for anchor, times in anchors.items() if times > 1] == []
         linked.update(anchors)
     page.close()
@@ -99,17 +99,17 @@ def test_a_term_is_explained_by_keyboard_and_mouse(size, visit, axe):
     link.focus()
     page.wait_for_function("document.querySelector('#term-tip mjx-container')")
     page.wait_for_function(VISIBLE)
-    found = explained(page)
-    assert found["shown"]
-    assert found["term"] == "post-norm"
-    assert found["text"].startswith("A block in which")
-    assert "\\(" not in found["text"]
-    assert found["tip"]["left"] >= 0
-    assert found["tip"]["right"] <= SIZES[size][0]
+    tooltip = explained(page)
+    assert tooltip["shown"]
+    assert tooltip["term"] == "post-norm"
+    assert tooltip["text"].startswith("A block in which")
+    assert "\\(" not in tooltip["text"]
+    assert tooltip["tip"]["left"] >= 0
+    assert tooltip["tip"]["right"] <= SIZES[size][0]
     # above the line of the link or below it, and not over it
     assert (
-        found["tip"]["top"] >= found["link"]["top"] + 10
-        or found["tip"]["bottom"] <= found["link"]["top"]
+        tooltip["tip"]["top"] >= tooltip["link"]["top"] + 10
+        or tooltip["tip"]["bottom"] <= tooltip["link"]["top"]
     )
     assert size == "phone" or axe(seen) == []
     page.keyboard.press("Escape")

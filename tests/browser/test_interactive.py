@@ -81,7 +81,7 @@ def show(browser, tmp_path):
     assert seen == []
 
 
-def said(page, figure="#figure-turning"):
+def spoken_text(page, figure="#figure-turning"):
     """What each way of reading the figure says."""
     return {
         "value": page.locator(f"{figure} input[type=range]").get_attribute("aria-valuetext"),
@@ -115,7 +115,7 @@ def arrow_end(page):
 
 def test_moves_by_keyboard(show):
     page = show(turning())
-    assert said(page) == expected(0)
+    assert spoken_text(page) == expected(0)
     page.keyboard.press("Tab")  # the slider is the first thing to reach
     for key, offset in [
         ("ArrowRight", 2),
@@ -125,12 +125,12 @@ def test_moves_by_keyboard(show):
         ("End", 8),
     ]:
         page.keyboard.press(key)
-        assert said(page) == expected(offset)
+        assert spoken_text(page) == expected(offset)
         wanted = (math.cos(0.1 * offset), math.sin(0.1 * offset))
         assert arrow_end(page) == pytest.approx(wanted, abs=0.02)
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
-    assert said(page) == expected(8, "fast")
+    assert spoken_text(page) == expected(8, "fast")
     assert arrow_end(page) == pytest.approx((math.cos(6.4), math.sin(6.4)), abs=0.02)
     page.keyboard.press("Tab")
     assert page.locator("path.line.s2").get_attribute("d") != ""
@@ -157,7 +157,7 @@ def test_moves_by_pointer_and_touch(show, touch):
         page.mouse.down()
         page.mouse.move(box["x"] + box["width"] + 30, middle, steps=5)
         page.mouse.up()
-    assert said(page) == expected(8)
+    assert spoken_text(page) == expected(8)
 
 
 def test_the_script_wakes_the_controls_and_hides_the_note(show):
@@ -170,7 +170,7 @@ def test_without_javascript_there_is_a_picture_and_a_note(show):
     page = show(turning(), java_script_enabled=False)
     assert page.locator(".note").is_visible()
     assert page.locator("input:disabled, select:disabled").count() == 3
-    assert said(page) == expected(0)
+    assert spoken_text(page) == expected(0)
     assert arrow_end(page) == pytest.approx((1, 0), abs=0.02)
     assert page.locator("svg").bounding_box()["height"] > 100
 
@@ -178,8 +178,8 @@ def test_without_javascript_there_is_a_picture_and_a_note(show):
 def test_two_figures_move_alone(show):
     page = show(turning("one"), turning("two"))
     page.locator("#figure-two input[type=range]").press("ArrowRight")
-    assert said(page, "#figure-one") == expected(0)
-    assert said(page, "#figure-two") == expected(2)
+    assert spoken_text(page, "#figure-one") == expected(0)
+    assert spoken_text(page, "#figure-two") == expected(2)
 
 
 def test_the_same_figure_twice_moves_alone(show):
@@ -194,7 +194,7 @@ def test_it_shows_the_frame_of_a_control_that_the_browser_restored(show):
     # Going back to a page, some browsers set the controls as they were left.
     figure = turning()
     figure.html = figure.html.replace('value="4"', 'value="8"')
-    assert said(show(figure)) == expected(8)
+    assert spoken_text(show(figure)) == expected(8)
 
 
 def colors(page):
@@ -345,7 +345,7 @@ def expected_of_head(text, kind, layer, head, m):
     }
 
 
-def said_of_head(page):
+def head_text(page):
     """The same from the page."""
     about, attends = page.locator("output").all_inner_texts()
     spoken = [
@@ -369,29 +369,29 @@ def test_heads_are_chosen_by_keyboard(show):
     page = show(browsing())
     assert not page.locator(".note").is_visible()
     ranked = heads.scores(OBSERVED)[0].flatten().argsort(descending=True).tolist()
-    assert said_of_head(page) == expected_of_head(0, 0, *divmod(ranked[0], 2), 4)
+    assert head_text(page) == expected_of_head(0, 0, *divmod(ranked[0], 2), 4)
     page.keyboard.press("Tab")  # text
     page.keyboard.press("ArrowDown")
-    assert said_of_head(page) == expected_of_head(1, 0, *divmod(ranked[0], 2), 4)
+    assert head_text(page) == expected_of_head(1, 0, *divmod(ranked[0], 2), 4)
     page.keyboard.press("Tab")  # measure: the head stays, its rank is another one
     page.keyboard.press("End")
-    assert said_of_head(page) == expected_of_head(1, 4, *divmod(ranked[0], 2), 4)
+    assert head_text(page) == expected_of_head(1, 4, *divmod(ranked[0], 2), 4)
     ranked = heads.scores(OBSERVED)[4].flatten().argsort(descending=True).tolist()
     page.keyboard.press("Tab")  # rank
     page.keyboard.press("Home")
     for chosen in ranked:
-        assert said_of_head(page) == expected_of_head(1, 4, *divmod(chosen, 2), 4)
+        assert head_text(page) == expected_of_head(1, 4, *divmod(chosen, 2), 4)
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Tab")  # layer
     page.keyboard.press("Home")
     page.keyboard.press("Tab")  # head
     page.keyboard.press("Home")
-    assert said_of_head(page) == expected_of_head(1, 4, 0, 0, 4)
+    assert head_text(page) == expected_of_head(1, 4, 0, 0, 4)
     page.keyboard.press("End")
     page.keyboard.press("Tab")  # query
     for m in (3, 2, 1, 0):
         page.keyboard.press("ArrowLeft")
-        assert said_of_head(page) == expected_of_head(1, 4, 0, 1, m)
+        assert head_text(page) == expected_of_head(1, 4, 0, 1, m)
 
 
 @pytest.mark.parametrize("touch", [False, True], ids=["pointer", "touch"])
@@ -400,18 +400,18 @@ def test_heads_and_rows_are_chosen_by_pointer_and_touch(show, touch):
     point = "tap" if touch else "click"
     for at in (5, 0, 3):
         getattr(page.locator("svg [data-group=map] rect").nth(at), point)()
-        assert said_of_head(page) == expected_of_head(0, 0, *divmod(at, 2), 4)
+        assert head_text(page) == expected_of_head(0, 0, *divmod(at, 2), 4)
     for cell, m in [(0, 0), (1, 1), (2, 1), (3, 2), (9, 3), (14, 4)]:
         getattr(
             page.locator("svg [data-group=weights] rect").nth(cell), "tap" if touch else "hover"
         )()
-        assert said_of_head(page) == expected_of_head(0, 0, 1, 1, m)
+        assert head_text(page) == expected_of_head(0, 0, 1, 1, m)
     for words in ("queries", "keys"):
         for m in (2, 3):
             getattr(
                 page.locator(f"svg [data-group={words}] text").nth(m), "tap" if touch else "hover"
             )()
-            assert said_of_head(page) == expected_of_head(0, 0, 1, 1, m)
+            assert head_text(page) == expected_of_head(0, 0, 1, 1, m)
 
 
 def test_the_script_draws_what_the_first_frame_would(show):
@@ -427,7 +427,7 @@ def test_the_script_draws_what_the_first_frame_would(show):
             other = show(browsing(text=text, kind=kind), java_script_enabled=False)
             drawn = [each.locator("svg").evaluate("e => e.outerHTML") for each in (page, other)]
             assert drawn[0] == drawn[1]
-            assert said_of_head(page) == said_of_head(other)
+            assert head_text(page) == head_text(other)
             words = [each.locator("output").all_inner_texts() for each in (page, other)]
             assert words[0] == words[1]
 

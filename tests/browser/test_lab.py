@@ -85,8 +85,8 @@ def server(course, home):
     def command(options: list[str]) -> list[str]:
         return lab.prepare(["--exercise", NAME, *options])
 
-    with jupyter.running(command, "learner", home, start.ROOT) as found:
-        yield found
+    with jupyter.running(command, "learner", home, start.ROOT) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -211,12 +211,12 @@ def test_a_learner_sees_the_button_and_nothing_else_of_nbgrader(page):
 
 def test_the_tabs_of_another_course_are_not_opened(page, course, home):
     """JupyterLab keeps its tabs for all folders together, unless it is told otherwise."""
-    kept = course / "workspaces" / "learner"
+    workspace = course / "workspaces" / "learner"
     for _ in range(100):
-        if kept.is_dir() and any(kept.iterdir()):
+        if workspace.is_dir() and any(workspace.iterdir()):
             break
         page.wait_for_timeout(100)
-    assert f"{NAME}/{NAME}.ipynb" in "".join(path.read_text() for path in kept.iterdir())
+    assert f"{NAME}/{NAME}.ipynb" in "".join(path.read_text() for path in workspace.iterdir())
     assert not (home / "CONFIG" / "lab" / "workspaces").exists()
 
 

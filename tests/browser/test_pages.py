@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from nbformat import validate
 
-from tests.browser.conftest import REFERENCE, host, listed_pages, page_or_file, quick_view
+from tests.browser.conftest import REFERENCE, VIEWS, host, listed_pages, page_or_file, quick_view
 
 MEGABYTE = 1_000_000
 
@@ -84,7 +84,22 @@ def test_no_raw_tex_is_left(seen):
     assert re.findall(r"\$[^$\n]*[\\_^{][^$\n]*\$", text) == []
 
 
-def test_axe_finds_nothing(seen, axe):
+# It takes seconds for a chapter. Both sizes and both themes are in the first two views.
+AXE_NOW = ("book/index", "book/05-rope", "book/13-language-model", "book/misconceptions")
+AXE = [
+    pytest.param(
+        (name, *view),
+        id="-".join((name, *view)),
+        marks=() if view == quick_view(name) and name in AXE_NOW else pytest.mark.long,
+    )
+    for name in listed_pages()
+    for view in VIEWS[:2]
+]
+
+
+@pytest.mark.parametrize("view", AXE)
+def test_axe_finds_nothing(view, visit, axe):
+    seen = visit(*view)
     seen.look()
     assert axe(seen) == []
 
@@ -139,6 +154,8 @@ class Document(HTMLParser):
         self.names: Counter[str] = Counter()  # how often each id stands on the page
         self.formulas: list[str] = []
         self.inside = False  # a formula
+        self.open_lists: list[list] = []  # name and number of entries of each
+        self.lists: list[list] = []  # the same, of those that have ended
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
@@ -147,6 +164,14 @@ class Document(HTMLParser):
         self.names.update([attributes["id"]] if attributes.get("id") else [])
         self.anchors |= {attributes[name] for name in ("id", "name") if attributes.get(name)}
         self.inside = tag == "span" and "math" in (attributes.get("class") or "").split()
+        if tag in ("ol", "ul"):
+            self.open_lists.append([tag, 0])
+        elif tag == "li":
+            self.open_lists[-1][1] += 1
+
+    def handle_endtag(self, tag):
+        if tag in ("ol", "ul"):
+            self.lists.append(self.open_lists.pop())
 
     def handle_data(self, data):
         if self.inside:
@@ -184,6 +209,13 @@ def test_an_id_stands_once_on_a_page(documents):
         for path, document in documents.items()
     }
     assert {page: names for page, names in doubled.items() if names} == {}
+
+
+def test_no_number_begins_a_list_by_accident(documents):
+    """A line of the source that begins with "1." ends the paragraph, and starts a list."""
+    lists = {path.name: document.lists for path, document in documents.items()}
+    assert sum(["ol", 3] in each for each in lists.values()) > 5
+    assert [name for name, each in lists.items() if ["ol", 1] in each] == []
 
 
 CHAPTERS = [name for name in listed_pages() if name.split("/")[-1][:2].isdigit()]

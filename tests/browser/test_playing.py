@@ -20,7 +20,7 @@ def written(name: str) -> list[str]:
     if not path.is_file():
         return []
     cells = nbformat.read(path, as_version=4).cells
-    return [found for cell in cells for found in PLAYS.findall(cell.source)]
+    return [script for cell in cells for script in PLAYS.findall(cell.source)]
 
 
 WITH_FIGURES = [name for name in listed_pages() if written(name)]

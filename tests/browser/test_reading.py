@@ -8,20 +8,12 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.browser.conftest import SIZES, listed_pages, quick_view
+from tests.browser.conftest import SIZES, listed_pages, quick_view, some_now_all_later
 from tests.browser.test_pages import CHAPTERS
 
 BUDGET = 600_000  # bytes of a chapter's own HTML and images, compressed
 SOME = ("book/index", "book/06-alibi")  # the other pages have the same parts: long
-
-
-def some_now_all_later(pages: list[str], quick: tuple[str, ...] = SOME) -> list:
-    """Parameters: a few pages for `make test`, the rest for `make test-long`."""
-    return [
-        pytest.param(name, marks=() if name in quick else pytest.mark.long)
-        for name in pages
-        if name != "index"  # a redirect, gone at once
-    ]
+READ = [name for name in listed_pages() if name != "index"]  # a redirect, gone at once
 
 
 # --- by keyboard
@@ -62,38 +54,38 @@ FOCUSED = """() => {
 
 def stops(page, most: int = 3000) -> list[dict]:
     """Where Tab leads, from the top of the page until it leaves the page or comes round."""
-    found = []
+    reached = []
     while page.evaluate(FOCUSED):  # the search page starts in its field: first out of the page
         page.keyboard.press("Tab")
-    while len(found) < most:
+    while len(reached) < most:
         page.keyboard.press("Tab")
         focused = page.evaluate(FOCUSED)
-        if not found:  # the skip link glides in
+        if not reached:  # the skip link glides in
             page.wait_for_function(f"({FOCUSED})().inside")
             focused = page.evaluate(FOCUSED)
         elif focused and not focused["inside"]:  # a formula above was typeset at this moment
             page.keyboard.press("Shift+Tab")
             page.keyboard.press("Tab")
             focused = page.evaluate(FOCUSED)
-        if focused is None or (found and focused["place"] == found[0]["place"]):
-            return found
-        caught = focused["place"] in {stop["place"] for stop in found}
+        if focused is None or (reached and focused["place"] == reached[0]["place"]):
+            return reached
+        caught = focused["place"] in {stop["place"] for stop in reached}
         assert not caught, f"Tab comes back to {focused['html']} and does not leave the page"
-        found.append(focused)
-    raise AssertionError(f"after {most} stops Tab is still on the page, at {found[-1]['html']}")
+        reached.append(focused)
+    raise AssertionError(f"after {most} stops Tab is still on the page, at {reached[-1]['html']}")
 
 
-@pytest.mark.parametrize("name", some_now_all_later(listed_pages()))
+@pytest.mark.parametrize("name", some_now_all_later(READ, SOME))
 def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
     page = fresh(f"{name}.html")
     page.evaluate("window.MathJax?.startup?.promise.then(() => 0)")
-    found = stops(page)
-    assert "Skip to main content" in found[0]["html"]
-    places = [stop["place"] for stop in found]
+    reached = stops(page)
+    assert "Skip to main content" in reached[0]["html"]
+    places = [stop["place"] for stop in reached]
     # Where the focus goes is where the eye goes: no positive tabindex, no jumping back.
     assert [(a, b) for a, b in pairwise(places) if b <= a] == []
-    assert [stop["html"] for stop in found if not stop["outline"]] == []
-    assert [stop["html"] for stop in found if not stop["inside"]] == []
+    assert [stop["html"] for stop in reached if not stop["outline"]] == []
+    assert [stop["html"] for stop in reached if not stop["inside"]] == []
     reachable = page.evaluate(
         """() => [...document.querySelectorAll('a[href], button, input, select, summary')]
             .filter(node => node.checkVisibility({checkVisibilityCSS: true}))
@@ -101,7 +93,7 @@ def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
             .filter((node, place, all) => node.type !== 'radio' // arrows go on within a group
                 || all.findIndex(({name}) => name === node.name) === place).length"""
     )
-    assert len(found) >= reachable > 5
+    assert len(reached) >= reachable > 5
     # What can be pressed can be reached.
     beyond = page.evaluate(
         """() => [...document.querySelectorAll(
@@ -113,7 +105,7 @@ def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
     assert beyond == []
 
 
-@pytest.mark.parametrize("name", some_now_all_later(CHAPTERS))
+@pytest.mark.parametrize("name", some_now_all_later(CHAPTERS, SOME))
 def test_questions_are_answered_by_keyboard(name, fresh):
     """Each choice gets its own verdict, one of them is right, and the page sends nothing."""
     page = fresh(f"{name}.html")
@@ -203,11 +195,11 @@ def contents_follow(page, section: str | None = None) -> dict:
     """
     deadline = time.monotonic() + 5
     while True:
-        found = page.evaluate(MARKED)
-        wanted = found["read"] if section is None else [section]
-        if found["shown"] == found["announced"] == wanted:
-            return found
-        assert time.monotonic() < deadline, found
+        marked = page.evaluate(MARKED)
+        wanted = marked["read"] if section is None else [section]
+        if marked["shown"] == marked["announced"] == wanted:
+            return marked
+        assert time.monotonic() < deadline, marked
         page.wait_for_timeout(50)
 
 
@@ -217,10 +209,10 @@ def test_the_contents_mark_the_section_that_is_read(visit):
     seen = set()
     for share in (0, 0.5, 0.1, 0.85, 0.35, 0.7):
         page.evaluate(f"scrollTo(0, {share} * document.documentElement.scrollHeight)")
-        found = contents_follow(page)
-        assert found["entries"] == len(found["shown"])
-        assert found["inside"]  # the list may be longer than the window
-        seen.update(found["shown"])
+        contents = contents_follow(page)
+        assert contents["entries"] == len(contents["shown"])
+        assert contents["inside"]  # the list may be longer than the window
+        seen.update(contents["shown"])
     assert len(seen) == 5  # none at the top
     # Text above that shrinks, as when an answer is folded away. At the top, since elsewhere
     # Chromium may move the window along with the text.
@@ -244,9 +236,9 @@ def test_the_drawer_of_contents_closes_over_the_section_that_was_chosen(visit):
     drawer = page.locator("#pst-secondary-sidebar-modal")
     page.evaluate("scrollTo(0, 0.6 * document.documentElement.scrollHeight)")
     page.locator(".secondary-toggle").click()
-    found = contents_follow(page)
-    assert found["read"] != []
-    assert found["inside"]
+    contents = contents_follow(page)
+    assert contents["read"] != []
+    assert contents["inside"]
     drawer.get_by_role("link", name="Two layouts").click()
     drawer.wait_for(state="hidden", timeout=5000)
     heading = page.get_by_role("heading", name="Two layouts")
@@ -334,7 +326,7 @@ NAMED = {"button", "checkbox", "combobox", "figure", "image", "img", "link", "se
 LANDMARKS = {"banner", "complementary", "contentinfo", "form", "main", "navigation", "region"}
 
 
-@pytest.mark.parametrize("name", some_now_all_later(listed_pages()))
+@pytest.mark.parametrize("name", some_now_all_later(READ, SOME))
 def test_a_screen_reader_finds_its_way(name, visit):
     nodes = tree(visit(name, *quick_view(name)).look("laptop"))
     levels = [node["level"] for node in nodes if node["role"] == "heading"]
@@ -353,7 +345,7 @@ def test_a_screen_reader_finds_its_way(name, visit):
 # --- printed
 
 
-@pytest.mark.parametrize("name", some_now_all_later(listed_pages()))
+@pytest.mark.parametrize("name", some_now_all_later(READ, SOME))
 def test_on_paper_there_is_the_text_and_nothing_else(name, visit):
     opened = visit(name, *quick_view(name))
     page = opened.look("laptop", "light")
@@ -377,7 +369,7 @@ def test_on_paper_there_is_the_text_and_nothing_else(name, visit):
 # --- from a folder
 
 
-@pytest.mark.parametrize("name", some_now_all_later(listed_pages(), ("book/index", "book/05-rope")))
+@pytest.mark.parametrize("name", some_now_all_later(READ, ("book/index", "book/05-rope")))
 def test_a_page_opens_from_a_folder(name, browser, html):
     context = browser.new_context(offline=True)
     page = context.new_page()

@@ -11,7 +11,7 @@ ASKED = [
     ("rope base 10000", "RoPE", "05-rope#which-frequencies"),
     ("pre norm vs post norm", "pre-norm", "08-norms#before-or-after"),
     ("why multiple heads", "head", "02-multi-head#several-heads-side-by-side"),
-    ("kv cache memory", "KV-cache", "10-kv-cache#why-decoding-waits-for-memory"),
+    ("kv cache memory", "KV-cache", "10-kv-cache#fewer-heads-to-keep"),
     ("why sqrt d_k", "", "01-attention#why-divide-by-sqrt-d-k"),
     ("why divide by sqrt dk", "", "01-attention#why-divide-by-sqrt-d-k"),
     ("rotary embedding interleaved half", "embedding", "05-rope#two-layouts"),
@@ -81,7 +81,7 @@ ASKED = [
     ("prenorm", "", "08-norms#before-or-after"),
     ("LayerNorm jacobian", "", "08-norms#layernorm-s-jacobian"),
 ]
-FOUND = """query => search(query).results.map(({kind, address}) => ({kind, address}))"""
+RESULTS = """query => search(query).results.map(({kind, address}) => ({kind, address}))"""
 
 
 @pytest.fixture(scope="module")
@@ -93,28 +93,28 @@ def asking(visit):
 @pytest.mark.parametrize(("asked", "term", "section"), ASKED, ids=[each[0] for each in ASKED])
 def test_search_leads_to_the_section(asked, term, section, asking):
     """A term of the glossary that is asked for comes first, then chapters, then the reference."""
-    found = asking.evaluate(FOUND, asked)
+    results = asking.evaluate(RESULTS, asked)
     if term:
-        assert found[0]["address"] == f"book/glossary.html#term-{term}"
-    others = [entry for entry in found if entry["kind"] != "glossary"]
+        assert results[0]["address"] == f"book/glossary.html#term-{term}"
+    others = [entry for entry in results if entry["kind"] != "glossary"]
     assert others[0]["address"] == "book/{}.html#{}".format(*section.split("#"))
     assert "reference" not in [entry["kind"] for entry in others[:3]]
 
 
 def test_a_name_of_the_library_leads_to_its_reference(asking):
     for asked in ("apply_rope", "lib.rope.apply_rope()"):
-        first = asking.evaluate(FOUND, asked)[0]
+        first = asking.evaluate(RESULTS, asked)[0]
         assert first["address"] == "book/api/rope.html#lib.rope.apply_rope"
     # `generate` is a word, and a chapter says more about it than the reference
-    assert asking.evaluate(FOUND, "generate")[0]["kind"] == "chapter"
+    assert asking.evaluate(RESULTS, "generate")[0]["kind"] == "chapter"
 
 
 def test_words_that_say_nothing_change_nothing(asking):
-    plain = asking.evaluate(FOUND, "softmax saturation")
+    plain = asking.evaluate(RESULTS, "softmax saturation")
     assert len(plain) > 3
-    assert asking.evaluate(FOUND, "Why does the softmax have a saturation?")[:2] == plain[:2]
-    assert asking.evaluate(FOUND, "what is the softmax saturation") == plain
-    assert asking.evaluate(FOUND, "xyzzyq") == []
+    assert asking.evaluate(RESULTS, "Why does the softmax have a saturation?")[:2] == plain[:2]
+    assert asking.evaluate(RESULTS, "what is the softmax saturation") == plain
+    assert asking.evaluate(RESULTS, "xyzzyq") == []
 
 
 def test_everything_is_found_and_every_result_leads_somewhere(asking, html):

@@ -93,8 +93,10 @@ def test_the_buttons_of_a_published_site(tmp_path, browser):
             page.locator(f".dropdown-{menu}-buttons > button").click()
             page.locator(f".dropdown-{menu}-buttons .dropdown-menu.show").wait_for()
             page.evaluate(AXE.read_text(encoding="utf-8"))
-            found = page.evaluate("axe.run().then(result => JSON.stringify(result.violations))")
-            assert json.loads(found) == [], menu
+            violations = page.evaluate(
+                "axe.run().then(result => JSON.stringify(result.violations))"
+            )
+            assert json.loads(violations) == [], menu
         buttons = page.locator(".dropdown-launch-buttons a")
         links = {link.inner_text().strip(): link.get_attribute("href") for link in buttons.all()}
         page.close()
@@ -189,9 +191,9 @@ def epub(made):
 @pytest.mark.long
 def test_the_first_page_offers_the_book_once_it_was_made(made, html):
     links = soup(html, "book/index").select(".take-away a")
-    found = {target(html, "book/index", link) for link in links}
-    assert {path.name for path in found} == {downloads.ZIP, downloads.PDF, downloads.EPUB}
-    assert all(path.read_bytes() == (made / path.name).read_bytes() for path in found)
+    targets = {target(html, "book/index", link) for link in links}
+    assert {path.name for path in targets} == {downloads.ZIP, downloads.PDF, downloads.EPUB}
+    assert all(path.read_bytes() == (made / path.name).read_bytes() for path in targets)
 
 
 @pytest.mark.long
@@ -210,13 +212,13 @@ def test_neither_holds_a_hidden_test_or_a_solution(made, monkeypatch):
 
 def titles(html) -> list[str]:
     """The first headings of the book's pages, as the site has them."""
-    found = []
+    result = []
     for page in paper.book_pages(ROOT)[1:]:
         heading = soup(html, page["name"]).select_one("article.bd-article h1")
         for link in heading.select(".headerlink"):
             link.decompose()
-        found.append(" ".join(heading.text.split()))
-    return found
+        result.append(" ".join(heading.text.split()))
+    return result
 
 
 @pytest.mark.long

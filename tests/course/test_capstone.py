@@ -17,6 +17,7 @@ PARTS = {
     "layer_norm": "part-norm",
 }
 CASES = ["without", "with"]
+PYTORCHS = re.compile(r"^  (\w+) +right  \(PyTorch's\)$", re.MULTILINE)
 
 
 @pytest.fixture(params=CASES)
@@ -54,10 +55,18 @@ def wrong(output):
 def test_as_it_stands_the_vectors_are_the_same(run):
     output = run()
     model = "trained" if run.live else "small"
-    assert f"The same vectors come out: your functions run the {model} encoder." in output
+    assert f"The same vectors come out of the {model} encoder." in output
     assert wrong(output) == []
     tiny = r"(?:\d\.\de-1\d|0\.0e\+00)"  # exactly 0 with one thread
-    assert len(re.findall("right  " + tiny + f"; {tiny}" * run.live, output)) == 4
+    assert len(re.findall("right  " + tiny + f"; {tiny}" * run.live, output)) == 1
+
+
+def test_as_it_stands_nothing_is_the_readers(run):
+    output = run()
+    assert PYTORCHS.findall(output) == list(PARTS)
+    assert "Yours: 0 of its 3 functions." in output
+    assert "our functions" not in output
+    assert "our functions" not in run(last="setup")
 
 
 def test_the_first_cell_says_which_of_the_two_it_is(run):
@@ -85,8 +94,8 @@ def solution(name):
     """The exercise's own function, as it stands there."""
     pattern = rf"^def {name}\("
     cells = answers.notebook(SOLUTIONS[name]).cells
-    (found,) = (cell.source for cell in cells if re.search(pattern, cell.source, re.MULTILINE))
-    return found
+    (source,) = (cell.source for cell in cells if re.search(pattern, cell.source, re.MULTILINE))
+    return source
 
 
 @pytest.mark.parametrize("name", SOLUTIONS)
@@ -94,6 +103,8 @@ def test_the_solution_of_the_exercise_fits(run, name):
     output = run(PARTS[name], added=solution(name))
     assert wrong(output) == []
     assert "The same vectors come out" in output
+    assert PYTORCHS.findall(output) == [part for part in PARTS if part != name]
+    assert "Yours: 1 of its 3 functions." in output
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,13 @@ def cell_of(name):
     """The id of the cell in which the exercise has this function."""
     cells = answers.notebook(PIECES[name]).cells
     pattern = rf"^(def|class) {name}\b"
-    (found,) = (
+    (source,) = (
         cell.id
         for cell in cells
         if cell.metadata.get("nbgrader", {}).get("solution")
         and re.search(pattern, cell.source, re.MULTILINE)
     )
-    return found
+    return source
 
 
 @cache

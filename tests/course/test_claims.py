@@ -159,7 +159,7 @@ def test_claims_and_perturbations_that_differ(required, problem):
     ],
 )  # fmt: skip
 def test_directives(text, expected):
-    assert [(found.name, found.options) for found in myst.directives(text)] == expected
+    assert [(each.name, each.options) for each in myst.directives(text)] == expected
 
 
 def test_labels_outside_of_directives():

@@ -89,21 +89,138 @@ EVIDENCE = {
         },
         "Mistral": {
             "32, ": "num_attention_heads: int = 32 ",
-            "8 key heads": "num_key_value_heads: int = 8 ",
+            "8 KV heads": "num_key_value_heads: int = 8 ",
         },
         "GPT-OSS": {
             "64, ": "num_attention_heads: int = 64 ",
-            "8 key heads": "num_key_value_heads: int = 8 ",
+            "8 KV heads": "num_key_value_heads: int = 8 ",
             "width 64": "head_dim: int = 64 ",
             "2880": "hidden_size: int = 2880 ",
         },
         "Qwen3-Next": {
             "16, ": "num_attention_heads: int = 16 ",
-            "2 key heads": "num_key_value_heads: int = 2 ",
+            "2 KV heads": "num_key_value_heads: int = 2 ",
         },
         "GPT BigCode": {
+            "12, ": ("GPTBigCodeConfig", "n_head: int = 12 ... multi_query: bool = True"),
             "by default": ("GPTBigCodeConfig", "multi_query: bool = True"),
-            "one key head for all": "self.kv_heads = 1 if self.multi_query else self.num_heads",
+            "one KV head for all": "self.kv_heads = 1 if self.multi_query else self.num_heads",
+        },
+    },
+    "03-sinusoidal": {
+        "BERT": {
+            "a learned table": (
+                "self.position_embeddings = nn.Embedding(config.max_position_embeddings, "
+                "config.hidden_size) ... embeddings = embeddings + position_embeddings"
+            ),
+            "512 rows": ("BertConfig", "max_position_embeddings: int = 512 "),
+        },
+        "GPT-2": {
+            "a learned table": (
+                "self.wpe = nn.Embedding(config.max_position_embeddings, self.embed_dim) ... "
+                "inputs_embeds + position_embeds"
+            ),
+            "1024 rows": (
+                "GPT2Config",
+                '"max_position_embeddings": "n_positions" ... n_positions: int = 1024 ',
+            ),
+        },
+        "ViT, for images": {
+            "a learned vector for each patch": (
+                "self.position_embeddings = nn.Parameter(torch.randn(1, num_patches + 1, ... "
+                "embeddings = embeddings + self.position_embeddings"
+            ),
+            "can be interpolated": (
+                "patch_pos_embed = nn.functional.interpolate( patch_pos_embed, ... "
+                "if interpolate_pos_encoding: embeddings = embeddings + "
+                "self.interpolate_pos_encoding("
+            ),
+        },
+        "Whisper, from speech to text": {
+            "in the encoder sinusoids": (
+                "WhisperPreTrainedModel",
+                "isinstance(module, WhisperEncoder): init.copy_(module.embed_positions.weight, "
+                "sinusoids(*module.embed_positions.weight.shape))",
+            ),
+            "not trained": (
+                "self.embed_positions.requires_grad_(False) ... "
+                "inputs_embeds + self.embed_positions(all_positions)"
+            ),
+            "in the decoder a learned table": (
+                "WhisperDecoder",
+                "self.embed_positions = WhisperPositionalEmbedding(self.max_target_positions, ... "
+                "inputs_embeds + positions.to(",
+            ),
+            "448 rows": ("WhisperConfig", "max_target_positions: int = 448 "),
+        },
+        "M2M-100, for translation": {
+            "sinusoids": (
+                "torch.cat([torch.sin(emb), torch.cos(emb)], dim=1).view(num_embeddings, -1)"
+            ),
+            "computed anew if the text is longer": (
+                "max_pos > self.weights.size(0): self.make_weights("
+            ),
+        },
+    },
+    "04-relative": {
+        "T5": {
+            "a learned number for each head": (
+                "nn.Embedding(self.relative_attention_num_buckets, self.n_heads)"
+            ),
+            "32 buckets": ("T5Config", "relative_attention_num_buckets: int = 32 "),
+            "the first layer has the table": (
+                "T5Stack",
+                "T5Block(config, has_relative_attention_bias=bool(i == 0), layer_idx=i)",
+            ),
+            "all layers use it": (
+                "T5Stack",
+                "hidden_states, self_attention_position_bias, cross_attention_position_bias = "
+                "layer_module( ... position_bias, ... "
+                "position_bias = self_attention_position_bias",
+            ),
+        },
+        "DeBERTa V2": {
+            "query · vector of the offset": (
+                'if "c2p" in self.pos_att_type: ... '
+                "c2p_att = torch.bmm(query_layer, pos_key_layer.transpose(-1, -2)) ... "
+                "score += c2p_att"
+            ),
+            "key · vector of the offset": (
+                'if "p2c" in self.pos_att_type: ... '
+                "p2c_att = torch.bmm(key_layer, pos_query_layer.transpose(-1, -2)) ... "
+                "score += p2c_att"
+            ),
+            "divided by $\\sqrt{3 d_k}$": (
+                'scale_factor = 1 if "c2p" in self.pos_att_type: scale_factor += 1 if "p2c" in '
+                "self.pos_att_type: scale_factor += 1 scale = scaled_size_sqrt(query_layer, "
+                "scale_factor)"
+            ),
+        },
+        "XLNet": {
+            "Transformer-XL's terms": (
+                'ac = torch.einsum("ibnd,jbnd->bnij", q_head + self.r_w_bias, k_head_h) ... '
+                'bd = torch.einsum("ibnd,jbnd->bnij", q_head + self.r_r_bias, k_head_r)'
+            ),
+            "each head has two learned vectors": (
+                "self.r_r_bias = nn.Parameter(torch.FloatTensor(self.n_head, self.d_head)) ... "
+                "self.r_w_bias = nn.Parameter(torch.FloatTensor(self.n_head, self.d_head))"
+            ),
+        },
+        "SeamlessM4T v2, for speech": {
+            "query · learned vector of the offset": (
+                "self.distance_embedding = nn.Embedding(num_positions, self.head_size) ... "
+                'torch.einsum("bhld,lrd->bhlr", query, positional_embedding)'
+            ),
+            "clipped": (
+                "torch.clamp(distance, -self.left_max_position_embeddings, "
+                "self.right_max_position_embeddings)"
+            ),
+            "64 tokens back": (
+                "SeamlessM4Tv2Config",
+                'position_embeddings_type: str = "relative_key" ... '
+                "left_max_position_embeddings: int = 64 ",
+            ),
+            "8 ahead": ("SeamlessM4Tv2Config", "right_max_position_embeddings: int = 8 "),
         },
     },
     "05-rope": {
@@ -230,6 +347,56 @@ EVIDENCE = {
             "a learned number for each head": (
                 "T5Attention",
                 "nn.Embedding(self.relative_attention_num_buckets, self.n_heads)",
+            ),
+        },
+    },
+    "07-extrapolation": {
+        "Llama 3.1": {
+            "8192 originally": '["original_max_position_embeddings"] # `8192` in the original',
+            "divided by 8": (
+                'rope_parameters_dict["factor"] # `8` in the original ... '
+                "torch.where(wavelen > low_freq_wavelen, inv_freq / factor, inv_freq)"
+            ),
+            "fast ones stay": "is_medium_freq = ~(wavelen < high_freq_wavelen) * ~(wavelen > low_",
+        },
+        "GPT-OSS": {
+            "4096 originally": '"original_max_position_embeddings": 4096,',
+            "131,072": "max_position_embeddings: int = 131072 ",
+            "YaRN with factor 32": '"rope_type": "yarn", "factor": 32.0,',
+            "every other layer": ('"sliding_attention" if bool((i + 1) % 2) else "full_attention"'),
+            "128 tokens": "sliding_window: int | None = 128 ",
+        },
+        "Ministral 3": {
+            "16,384 originally": '"original_max_position_embeddings": 16384,',
+            "262,144": "max_position_embeddings: int = 262144 ",
+            "YaRN with factor 16": '"type": "yarn", "rope_theta": 1000000.0, "factor": 16.0,',
+        },
+        "Gemma 3": {
+            "131,072": "max_position_embeddings: int = 131_072 ",
+            "five layers of six": (
+                '"sliding_window_pattern", 6) ... "sliding_attention" if bool((i + 1) % '
+                'self._sliding_window_pattern) else "full_attention"'
+            ),
+            "4096 tokens": "sliding_window: int | None = 4096 ",
+            "the base 10,000;": (
+                'default_theta = {"global": 1_000_000.0, "local": 10_000.0} ... '
+                'self.rope_parameters["sliding_attention"].setdefault( "rope_theta", '
+                'kwargs.pop("rope_local_base_freq", self.default_theta["local"])'
+            ),
+            "the base 1,000,000": (
+                'self.rope_parameters["full_attention"].setdefault( "rope_theta", '
+                'kwargs.pop("rope_theta", self.default_theta["global"])'
+            ),
+        },
+        "Mistral": {
+            "131,072": "max_position_embeddings: int = 4096 * 32 ",
+            "4096 tokens": "sliding_window: int | None = 4096 ",
+            "in every layer": (
+                "MistralModel",
+                "mask_function = create_causal_mask if self.config.sliding_window is None else "
+                "create_sliding_window_causal_mask causal_mask = mask_function( ... "
+                "for decoder_layer in self.layers[: self.config.num_hidden_layers]: hidden_states "
+                "= decoder_layer( hidden_states, attention_mask=causal_mask,",
             ),
         },
     },
@@ -387,6 +554,139 @@ EVIDENCE = {
             ),
         },
     },
+    "12-pretrained": {
+        "bert": {
+            "learned rows": (
+                "BertEmbeddings",
+                "self.position_embeddings = nn.Embedding(config.max_position_embeddings,",
+            ),
+            "512 tokens": ("BertConfig", "max_position_embeddings: int = 512 "),
+            "LayerNorm, post-norm": (
+                "BertSelfOutput",
+                "nn.LayerNorm( ... hidden_states = self.LayerNorm(hidden_states + input_tensor)",
+            ),
+            "all three": (
+                "BertSelfAttention",
+                "self.query = nn.Linear(config.hidden_size, self.all_head_size) self.key = "
+                "nn.Linear(config.hidden_size, self.all_head_size) self.value = "
+                "nn.Linear(config.hidden_size, self.all_head_size)",
+            ),
+            "GELU": ("BertConfig", 'hidden_act: str = "gelu" '),
+            "all tokens": (
+                "BertModel",
+                "if self.config.is_decoder: attention_mask = create_causal_mask( ... else: "
+                "attention_mask = create_bidirectional_mask(",
+            ),
+        },
+        "modernbert": {
+            "RoPE": (
+                "ModernBertAttention",
+                "apply_rotary_pos_emb(query_states, key_states, cos, sin",
+            ),
+            "8192 tokens": ("ModernBertConfig", "max_position_embeddings: int = 8192 "),
+            "LayerNorm, pre-norm": (
+                "self.mlp_norm = nn.LayerNorm( ... self.attn( self.attn_norm(hidden_states), ... "
+                "hidden_states + self.mlp(self.mlp_norm(hidden_states))"
+            ),
+            "none": ("ModernBertConfig", "attention_bias: bool = False "),
+            "GeGLU": ("ModernBertMLP", "self.Wo(self.drop(self.act(input) * gate))"),
+            "all tokens in every third layer": (
+                "ModernBertConfig",
+                '"global_attn_every_n_layers", 3) ... "sliding_attention" if bool(i % '
+                'global_attn_every_n_layers) else "full_attention"',
+            ),
+            "a window of 128": ("ModernBertConfig", "local_attention: int = 128 "),
+        },
+        "llama": {
+            "RoPE": ("LlamaAttention", "apply_rotary_pos_emb(query_states, key_states, cos, sin"),
+            "RMSNorm, pre-norm": (
+                "self.input_layernorm = LlamaRMSNorm( ... = self.input_layernorm(hidden_states) "
+                "... = self.self_attn("
+            ),
+            "none": ("LlamaConfig", "attention_bias: bool = False "),
+            "SwiGLU": ("LlamaMLP", "self.act_fn(self.gate_proj(x)) * self.up_proj(x)"),
+            "itself and earlier tokens": ("LlamaAttention", "self.is_causal = True self.q_proj"),
+        },
+    },
+    "13-language-model": {
+        "llama": {
+            "an RMS norm before each sublayer": (
+                "LlamaRMSNorm( ... = self.input_layernorm(hidden_states) ... = self.self_attn( ... "
+                "= self.post_attention_layernorm(hidden_states) hidden_states = self.mlp("
+            ),
+            "rotated queries and keys": (
+                "LlamaAttention",
+                "apply_rotary_pos_emb(query_states, key_states, cos, sin)",
+            ),
+            "SwiGLU": ("LlamaMLP", "self.act_fn(self.gate_proj(x)) * self.up_proj(x)"),
+            "no biases": (
+                "LlamaConfig",
+                "attention_bias: bool = False ... mlp_bias: bool = False ",
+            ),
+        },
+        "qwen2": {
+            "a bias for queries, keys and values": (
+                "self.q_proj = nn.Linear(config.hidden_size, config.num_attention_heads * "
+                "self.head_dim, bias=True) self.k_proj = nn.Linear(config.hidden_size, "
+                "config.num_key_value_heads * self.head_dim, bias=True) self.v_proj = nn.Linear("
+                "config.hidden_size, config.num_key_value_heads * self.head_dim, bias=True)"
+            ),
+            "none for the output": (
+                "self.o_proj = nn.Linear(config.num_attention_heads * self.head_dim, "
+                "config.hidden_size, bias=False)"
+            ),
+        },
+        "mistral": {
+            "4096 tokens": ("MistralConfig", "sliding_window: int | None = 4096 "),
+            "in every layer": (
+                "mask_function = create_causal_mask if self.config.sliding_window is None else "
+                "create_sliding_window_causal_mask causal_mask = mask_function( ... "
+                "for decoder_layer in self.layers[: self.config.num_hidden_layers]: hidden_states "
+                "= decoder_layer( hidden_states, attention_mask=causal_mask,"
+            ),
+        },
+        "phi3": {
+            "queries, keys and values together": (
+                "op_size = config.num_attention_heads * self.head_dim + 2 * "
+                "(config.num_key_value_heads * self.head_dim) ... self.qkv_proj = "
+                "nn.Linear(config.hidden_size, op_size, bias=False)"
+            ),
+            "the two parts of SwiGLU": (
+                "Phi3MLP",
+                "self.gate_up_proj(hidden_states) gate, up_states = up_states.chunk(2, dim=-1) "
+                "up_states = up_states * self.activation_fn(gate)",
+            ),
+        },
+        "smollm3": {
+            "no rotation": (
+                "self.use_rope = config.no_rope_layers[layer_idx] ... if self.use_rope: ... "
+                "= apply_rotary_pos_emb("
+            ),
+            "every fourth layer": (
+                "SmolLM3Config",
+                "no_rope_layer_interval: int = 4 ... "
+                "int((layer_idx + 1) % self.no_rope_layer_interval != 0)",
+            ),
+        },
+        "olmo2": {
+            "the norm on the output of each sublayer": (
+                "= self.self_attn( ... = self.post_attention_layernorm(hidden_states) "
+                "hidden_states = residual + hidden_states ... = self.mlp(hidden_states) "
+                "hidden_states = self.post_feedforward_layernorm(hidden_states) hidden_states = "
+                "residual + hidden_states"
+            ),
+            "on all queries": (
+                "Olmo2Attention",
+                "Olmo2RMSNorm(config.num_attention_heads * self.head_dim, ... "
+                "query_states = self.q_norm(self.q_proj(hidden_states))",
+            ),
+            "on all its keys": (
+                "Olmo2Attention",
+                "Olmo2RMSNorm(config.num_key_value_heads * self.head_dim, ... "
+                "key_states = self.k_norm(self.k_proj(hidden_states))",
+            ),
+        },
+    },
     "14-modern-attention": {
         "qwen3": {
             "QK-norm on each head": "self.q_norm = Qwen3RMSNorm(self.head_dim,",
@@ -454,8 +754,8 @@ PIECES = [(slug, model, words) for slug, model in ROWS for words in EVIDENCE[slu
 
 def section(text: str) -> str:
     """The section with the table, without its heading; empty if there is none."""
-    _, found, rest = text.partition(f"\n## {HEADING}\n")
-    return rest.split("\n## ")[0] if found else ""
+    _, heading, rest = text.partition(f"\n## {HEADING}\n")
+    return rest.split("\n## ")[0] if heading else ""
 
 
 def table(text: str) -> dict[str, list[str]]:
@@ -494,8 +794,8 @@ def folder(file: str) -> str:
 def model_sources(models: Path, name: str) -> dict[str, str]:
     """The source of every class and function of a model: of its code and its configuration."""
     files = [f"{kind}_{name}.py" for kind in ("modeling", "configuration")]
-    found = [file for file in files if (models / name / file).is_file()] or files[:1]
-    return {key: text for file in found for key, text in definitions(models, file).items()}
+    existing = [file for file in files if (models / name / file).is_file()] or files[:1]
+    return {key: text for file in existing for key, text in definitions(models, file).items()}
 
 
 def contains(source: str, lines: str) -> bool:
@@ -526,8 +826,8 @@ def test_row(models, slug, model):
     main, file = place(model, cells)
     assert main in definitions(models, file)
     sources = model_sources(models, folder(file))
-    found = [problem(*each, cells, main, sources) for each in EVIDENCE[slug][model].items()]
-    assert [each for each in found if each] == []
+    problems = [problem(*each, cells, main, sources) for each in EVIDENCE[slug][model].items()]
+    assert [each for each in problems if each] == []
 
 
 def test_biases_of_the_package(models):
@@ -536,6 +836,24 @@ def test_biases_of_the_package(models):
     assert len(code) > 100
     assert {name for name, text in code.items() if "alibi" in text} == {"bloom", "falcon", "mpt"}
     assert not [name for name, text in code.items() if re.search(r"\b(?i:kerple)|\bFIRE\b", text)]
+
+
+def test_sinusoids_of_the_package(models):
+    """Chapter 03: all sines come before all cosines, and the slowest frequency is 1/10000."""
+    evidence = {
+        "whisper": (
+            "max_timescale: float = 10000 ... math.log(max_timescale) / (channels // 2 - 1) ... "
+            "torch.cat([scaled_time.sin(), scaled_time.cos()], dim=1)"
+        ),
+        "m2m_100": (
+            "emb = math.log(10000) / (half_dim - 1) ... "
+            "torch.cat([torch.sin(emb), torch.cos(emb)], dim=1)"
+        ),
+    }
+    for name, lines in evidence.items():
+        source = "\n".join(model_sources(models, name).values())
+        assert contains(source, lines), name
+        assert not contains(source, lines.replace(" - 1)", ")")), name
 
 
 def test_linear_models_of_the_package(models):

@@ -1,6 +1,7 @@
 """The exercises: made from the solutions, without them, complete by themselves, named alike."""
 
 import ast
+import re
 import subprocess
 import symtable
 import sys
@@ -46,6 +47,24 @@ def test_a_solution_folder_holds_its_notebook_and_nothing_else(slug):
     """nbgrader would release a file beside the notebook as it is, solutions and all."""
     names = [path.name for path in (ROOT / "solutions" / slug).iterdir()]
     assert [name for name in names if name != ".ipynb_checkpoints"] == [f"{slug}.ipynb"]
+
+
+# --- minutes and difficulty
+
+TIME = re.compile(r"\*\*Time:\*\* (?:about )?(\d+)(?: to (\d+))? minutes\.")
+TASK = re.compile(
+    r"## (?P<title>.+)(?:\n\n\*(?P<minutes>\d+) minutes · (?:easy|moderate|hard)\*\n\n)?"
+)
+
+
+@ACROSS
+def test_each_task_says_how_long_and_how_hard_it_is(slug):
+    """The minutes add up to the time that the first cell gives."""
+    texts = [c.source for c in answers.notebook(slug).cells if c.cell_type == "markdown"]
+    tasks = [TASK.match(text) for text in texts if text.startswith("## ")]
+    assert [task["title"] for task in tasks if not task["minutes"]] == []
+    low, high = TIME.search(texts[0]).groups()
+    assert int(low) <= sum(int(task["minutes"]) for task in tasks) <= int(high or low)
 
 
 # --- the release
@@ -205,7 +224,19 @@ def test_each_task_has_a_folded_hint_a_stub_a_test_and_something_to_look_at(slug
     assert not lacking
 
 
-@ACROSS
+# Two notebooks here, the others where it is slow: what Validate runs, nbval and the banks run too.
+SOME = pytest.mark.parametrize(
+    "slug",
+    [
+        pytest.param(
+            slug, marks=() if slug in ("01-attention", "10-kv-cache") else pytest.mark.long
+        )
+        for slug in SLUGS
+    ],
+)
+
+
+@SOME
 def test_a_blank_notebook_runs_to_its_end(slug, tmp_path):
     """In a real kernel and an empty folder, nothing fails but what is not yet written."""
     book = answers.notebook(slug, "exercises")
@@ -232,18 +263,6 @@ def validate(folder, slug):
     path = ROOT / folder / slug / f"{slug}.ipynb"
     command = [sys.executable, "-m", "nbgrader", "validate", str(path)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
-
-
-# Two notebooks here, the others where it is slow: what Validate runs, nbval and the banks run too.
-SOME = pytest.mark.parametrize(
-    "slug",
-    [
-        pytest.param(
-            slug, marks=() if slug in ("01-attention", "10-kv-cache") else pytest.mark.long
-        )
-        for slug in SLUGS
-    ],
-)
 
 
 @SOME

@@ -87,7 +87,7 @@ def test_a_record_is_named_and_drawn_beside_this_machine(page, capsys):
 def test_points_under_the_roof_are_operations_per_second(page):
     (ax,) = page()["fig-kv-roofline"].axes
     cached = next(line for line in ax.lines if line.get_label() == "with cache")
-    # By hand, for t = 16: two texts, three layers, 4 query heads and 2 key heads of width 5.
+    # By hand, for t = 16: two texts, three layers, 4 query heads and 2 KV heads of width 5.
     output, b = 17 * 20, 4
     operations = 2 * (2 * 9_000 + 4 * 3 * 20 * 16 + 2 * output)
     moved = b * (9_000 + output + 2 * 2 * 3 * 10 * 16)

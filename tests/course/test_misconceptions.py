@@ -39,7 +39,7 @@ EXPECTED = (
 WORDS = {"wrong", "half true", "depends", "true here"}
 
 
-def found(
+def results_of(
     number: str | None = None, perturbation: Perturbation | None = None, shift: int = 0
 ) -> dict:
     """Run the set-up cells and the cell of this claim, or all of them: what they found.
@@ -64,7 +64,7 @@ def found(
 
 @cache
 def undisturbed() -> dict:
-    return found()
+    return results_of()
 
 
 def test_all_claims_are_there_in_order():
@@ -103,7 +103,7 @@ LONG = [pytest.param(1000 * n, marks=pytest.mark.long) for n in range(2, 9)]
 @pytest.mark.parametrize("shift", [1000, *LONG])
 def test_no_verdict_rests_on_its_seeds(shift):
     """With other random numbers each test of each claim comes out as it did."""
-    other = found(shift=shift)
+    other = results_of(shift=shift)
     for number, (word, _, tests, instead, _) in undisturbed().items():
         outcomes = [bool(came_out) for _, came_out, _ in tests]
         assert other[number][0] == word, number
@@ -218,7 +218,7 @@ def test_each_verdict_has_another_world():
 def test_the_verdict_can_be_another(number):
     perturbation, expected = perturbations("misconceptions")[number]
     assert expected in WORDS - {EXPECTED[number]}
-    word, _, _, instead, _ = found(number, perturbation)[number]
+    word, _, _, instead, _ = results_of(number, perturbation)[number]
     assert word == expected
     # A change that the page suggests must not break its last cell, which asserts this too.
     assert not (perturbation.replace and instead) or instead[1], instead

@@ -26,6 +26,7 @@ DRAWS = re.compile(
 )
 COLOURS_MEAN = re.compile(r"\b(attention_map|heatmap|imshow|pcolormesh)\(")
 MINUTE = "```{admonition} The chapter in a minute"
+TIMED = re.compile(r"^\*\d+ minutes? · (?:easy|moderate|hard)\*$", re.MULTILINE)
 PLAYS = re.compile(r"\b(SliderFigure|HeadBrowser)\(")
 SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -74,6 +75,10 @@ def template_problems(chapter: Chapter, exercises: Path = EXERCISES) -> list[str
         messages.append(f"{slug}: the exercise exercises/{notebook} is not named")
     if (exercises / notebook).is_file() and f"`make lab EXERCISE={slug}`" not in text:
         messages.append(f"{slug}: `make lab EXERCISE={slug}` is not named: it copies and opens it")
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        title = section.split("\n")[0]
+        if title not in SECTIONS and not TIMED.search(section):
+            messages.append(f"{slug}: the section {title!r} has no line '*8 minutes · easy*'")
     if "{cite" not in text:
         messages.append(f"{slug}: no work is cited")
     first = text.split("\n## ")[0]
@@ -207,7 +212,8 @@ def test_good_chapter():
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_missing_section(section):
-    messages = template_problems(broken(text=TEXT.replace(f"## {section}\n", "## Else\n")))
+    other = "## Else\n\n*1 minute · hard*\n"
+    messages = template_problems(broken(text=TEXT.replace(f"## {section}\n", other)))
     assert messages == [f"01-good: the section {section!r} is missing"]
 
 
@@ -240,6 +246,7 @@ def test_exercise_that_is_not_named(tmp_path):
         ({"text": TEXT.replace("{cite", "{site")}, "no work is cited"),
         ({"text": TEXT.replace("in a minute", "in brief")}, "there is no box"),
         ({"text": TEXT.replace(MINUTE, f"$$x$$\n\n{MINUTE}")}, "a displayed formula before"),
+        ({"text": TEXT + "\n\n## Else\n\n*long*"}, "the section 'Else' has no line '*8 minutes"),
         ({"check": CHECK + "\nx"}, "cell check does not end with print"),
         ({"check": "print('Checked: 2.')"}, "cell check does not end with print"),
         ({"check": "print(f'It is {2}.')"}, "cell check does not end with print"),

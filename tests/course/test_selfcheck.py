@@ -89,7 +89,7 @@ def test_every_task_gets_its_word_and_one_bad_cell_costs_no_other(copy, capsys):
     assert "Your cell stops with SyntaxError: '(' was never closed" in verdicts["3"]
     assert "in line 2: return (2 * x" in verdicts["3"]
     assert "f4(3) should be 6, got 3" in verdicts["4"]
-    assert "ran for 2 s and was stopped. Is there a loop without an end?" in verdicts["5"]
+    assert "ran for 2 s and was stopped. Is there an endless loop?" in verdicts["5"]
     assert "called by the test, ended Python" in verdicts["6"]
     assert "ran for 2 s and was stopped" in verdicts["7"]
     assert "Your cell stops with AttributeError" in verdicts["8"]

@@ -13,6 +13,8 @@ import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.utils import new_document
 from jupyter_book.config import get_final_config
 from pybtex import plugin
 from sphinx_book_theme.header_buttons.launch import add_launch_buttons
@@ -296,6 +298,34 @@ def test_a_citation_does_not_search_the_installed_packages(monkeypatch):
     for name in ("docutils", "plaintext"):
         plugin.find_plugin("pybtex.backends", name)
     assert searched == []
+
+
+def linked(code: str, *written: str) -> list[str]:
+    """Which of these words, set as code on a page with this code, link to the reference."""
+    document = new_document("page")
+    document += nodes.literal_block(code, code)
+    document += [nodes.paragraph("", "", nodes.literal(word, word)) for word in written]
+    known = {
+        name: SimpleNamespace(objtype="function", docname="book/api/page", node_id=name)
+        for name in ("lib.heads.targets", "lib.rope.apply_rope")
+    }
+    document.settings.env = SimpleNamespace(
+        docname="book/01-one",
+        get_domain=lambda name: SimpleNamespace(objects=known),
+        app=SimpleNamespace(builder=SimpleNamespace(get_relative_uri=lambda here, there: there)),
+    )
+    extension("api_links").LinkNames(document).run()
+    return [link.astext() for link in document.findall(nodes.reference)]
+
+
+def test_a_name_links_to_the_reference_unless_it_may_be_a_variable():
+    names = ["apply_rope", "lib.heads.targets", "targets()"]
+    assert linked("targets = 1", *names, "targets") == names
+    for code in (
+        "from lib.heads import targets",
+        "from lib.heads import (\n    a,\n    targets,\n)",
+    ):
+        assert linked(f"import math\n{code}\n", *names, "targets") == [*names, "targets"]
 
 
 # --- the picture of the start page

@@ -246,23 +246,23 @@ ANCIENT = {
 
 def too_new(source: str) -> list[str]:
     """What an old Python could not read, or would not find, before it is told that it is old."""
-    found = [] if source.isascii() else ["a letter that Python 2 wants an encoding for"]
+    problems = [] if source.isascii() else ["a letter that Python 2 wants an encoding for"]
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if type(node) not in ANCIENT:
-            found.append(type(node).__name__)
+            problems.append(type(node).__name__)
         if isinstance(node, ast.FunctionDef):
             given = node.args
             if given.posonlyargs or given.kwonlyargs or given.vararg or node.returns:
-                found.append("arguments")
-            found += [f"{each.arg}: ..." for each in given.args if each.annotation]
+                problems.append("arguments")
+            problems += [f"{each.arg}: ..." for each in given.args if each.annotation]
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
-            found.append("print")
+            problems.append("print")
         if isinstance(node, ast.Constant) and not isinstance(node.value, (str, int)):
-            found.append(repr(node.value))
+            problems.append(repr(node.value))
     imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {alias.name for node in imports for alias in node.names}
-    return found + sorted(names - {"os", "sys"})
+    return problems + sorted(names - {"os", "sys"})
 
 
 def test_the_first_file_can_be_read_by_any_python():

@@ -58,10 +58,10 @@ def test_it_runs_the_public_tests_alone(workflow):
 
 
 @pytest.mark.parametrize(
-    ("notebook", "code", "said"),
+    ("notebook", "code", "message"),
     [("solutions", 0, "done"), ("exercises", 2, "not yet")],
 )
-def test_its_commands_say_how_far_the_work_is(tree, workflow, notebook, code, said):
+def test_its_commands_say_how_far_the_work_is(tree, workflow, notebook, code, message):
     folder = tree / "work" / SLUG
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -76,4 +76,4 @@ def test_its_commands_say_how_far_the_work_is(tree, workflow, notebook, code, sa
             text=True,
         )
         assert done.returncode == code, done.stdout + done.stderr
-        assert said in done.stdout
+        assert message in done.stdout

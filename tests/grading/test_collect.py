@@ -26,7 +26,7 @@ WORKED = json.dumps(answers(**RIGHT)).encode()
 HALF = json.dumps(answers(double=RIGHT["double"])).encode()
 BLANK = json.dumps(answers()).encode()
 BOOK = f"{NAME}.ipynb"
-ADA, BOB, CY = "Ada Lovelace", "Bob O'Neil", "Chloé Ångström"
+EVERYBODY = ADA, BOB, CY = "Ada Lovelace", "Bob O'Neil", "Chloé Ångström"
 
 
 def moodle(name, number, plugin="file"):
@@ -69,11 +69,11 @@ def files(root):
 
 def handed_in(course):
     """What is in ``submitted/``: each learner's bytes and time."""
-    found = {}
+    files = {}
     for path in sorted(course.root.glob(f"submitted/*/{NAME}/{BOOK}")):
         stamp = path.with_name("timestamp.txt")
-        found[path.parts[-3]] = (path.read_bytes(), stamp.read_text() if stamp.exists() else "")
-    return found
+        files[path.parts[-3]] = (path.read_bytes(), stamp.read_text() if stamp.exists() else "")
+    return files
 
 
 def students(course):
@@ -105,14 +105,14 @@ def test_without_do_nothing_is_written_and_with_it_just_that(course, run, tmp_pa
         worksheet_row(7, ADA, "ada@uni.example", "Sunday, 1 March 2026, 11:58 AM"),
     )
     before = files(course.root)
-    code, said = run(download, "--roster", sheet)
+    code, output = run(download, "--roster", sheet)
     assert code == 0
-    assert f"would be taken (1):\n  ada: {ADA}_7" in said
-    assert "Nothing was written" in said
+    assert f"would be taken (1):\n  ada: {ADA}_7" in output
+    assert "Nothing was written" in output
     assert files(course.root) == before
-    code, said = run(download, "--roster", sheet, "--do")
+    code, output = run(download, "--roster", sheet, "--do")
     assert code == 0
-    assert "\ntaken (1):" in said
+    assert "\ntaken (1):" in output
     assert handed_in(course) == {"ada": (WORKED, "2026-03-01 11:58:00 UTC\n")}
     assert students(course) == {"ada": ("Ada", "Lovelace", "ada@uni.example", None)}
 
@@ -192,16 +192,16 @@ def test_each_layout_is_recognized_as_zip_and_as_folder(course, run, tmp_path, l
     if unpacked:
         download = unpack(download, tmp_path / "unpacked" / "around it")
         sheet = sheet.rename(download / "r.csv")  # beside the files, as people keep it
-    code, said = run(download, "--roster", sheet, "--do")
+    code, output = run(download, "--roster", sheet, "--do")
     assert code == 0
     kind = {"plain": "a folder of NAME.ipynb"}.get(layout, layout.split()[0].capitalize())
-    assert f": {kind}, {len(LAYOUTS[layout])} files" in said
+    assert f": {kind}, {len(LAYOUTS[layout])} files" in output
     data = {name: data for name, (data, _) in handed_in(course).items()}
     third = HALF if layout == "gradescope" else WORKED  # there, bob and cy handed in as a group
     assert data == {"ada": WORKED, "bob": HALF, "cy": third}
-    assert "not matched" not in said
-    assert "extra files" not in said  # Moodle's page of typed text is none
-    assert ("misnamed" in said) == (layout == "moodle files")  # cy's has a name of its own
+    assert "not matched" not in output
+    assert "extra files" not in output  # Moodle's page of typed text is none
+    assert ("misnamed" in output) == (layout == "moodle files")  # cy's has a name of its own
     assert students(course)["cy"] == ("Chloé", "Ångström", "cy@uni.example", "103")
 
 
@@ -220,16 +220,16 @@ def test_gradescope_says_when(course, run, tmp_path):
 @pytest.mark.parametrize("form", ["list", "- 1", "{", "&a [*a]", "[" * 5000, "\x00"])
 def test_metadata_that_are_none_do_no_harm(course, run, tmp_path, form):
     entries = {"submission_metadata.yml": form.encode(), f"submission_1/{BOOK}": WORKED}
-    code, said = run(pack(tmp_path / "d.zip", entries), "--do")
-    assert code == 2 if "refused" in said else "not matched to a learner" in said
+    code, output = run(pack(tmp_path / "d.zip", entries), "--do")
+    assert code == 2 if "refused" in output else "not matched to a learner" in output
     assert handed_in(course) == {}
 
 
 def test_a_download_of_nothing_known_is_refused_with_what_it_holds(course, run, tmp_path):
-    code, said = run(pack(tmp_path / "d.zip", {"a/b.txt": b"", "c.pdf": b""}))
+    code, output = run(pack(tmp_path / "d.zip", {"a/b.txt": b"", "c.pdf": b""}))
     assert code == 2
-    assert "no download of Canvas, Moodle or Gradescope" in said
-    assert "a/b.txt, c.pdf" in said
+    assert "no download of Canvas, Moodle or Gradescope" in output
+    assert "a/b.txt, c.pdf" in output
 
 
 # --- rosters
@@ -258,17 +258,17 @@ def test_the_systems_exports_are_rosters_as_they_are(tmp_path):
             7, ADA, "ada@uni.example", "Sunday, March 1, 2026, 1:05\u202fPM", status=extended
         ),
     ]
-    found = {}
+    files = {}
     for kind, rows in (("canvas", canvas), ("gradescope", gradescope), ("moodle", sheet)):
         read = roster.read(table(tmp_path / kind, rows, bom=True, end="\r\n"))
         assert read.kind == kind
-        (found[kind],) = roster.people(read, collect.zone_of("UTC"))
-        assert (found[kind].first, found[kind].last) == ("Ada", "Lovelace")
-    assert (found["canvas"].lms_id, found["canvas"].login) == ("101", "alovelace")
-    assert (found["gradescope"].lms_id, found["gradescope"].section) == ("S1", "A")
-    assert found["moodle"].participant == "7"
-    assert found["moodle"].submitted == datetime(2026, 3, 1, 13, 5)
-    assert found["moodle"].extension == datetime(2026, 3, 8, 12, 0)
+        (files[kind],) = roster.people(read, collect.zone_of("UTC"))
+        assert (files[kind].first, files[kind].last) == ("Ada", "Lovelace")
+    assert (files["canvas"].lms_id, files["canvas"].login) == ("101", "alovelace")
+    assert (files["gradescope"].lms_id, files["gradescope"].section) == ("S1", "A")
+    assert files["moodle"].participant == "7"
+    assert files["moodle"].submitted == datetime(2026, 3, 1, 13, 5)
+    assert files["moodle"].extension == datetime(2026, 3, 8, 12, 0)
 
 
 @pytest.mark.parametrize(
@@ -327,18 +327,18 @@ def test_sorting_a_roster_moves_nobody(course, run, tmp_path):
     run(download, "--roster", table(tmp_path / "r.csv", names), "--do")
     before, people = handed_in(course), students(course)
     assert sorted(data for data, _ in before.values()) == sorted([WORKED, HALF])
-    _, said = run(
+    _, output = run(
         download, "--roster", table(tmp_path / "r.csv", [names[0], *names[:0:-1]]), "--do"
     )
-    assert "there already, unchanged (2)" in said
+    assert "there already, unchanged (2)" in output
     assert (handed_in(course), students(course)) == (before, people)
 
 
 def test_a_learner_who_gets_the_same_letters_is_another(course, run, tmp_path):
     run(pack(tmp_path / "d.zip", {f"{moodle(LI, 7)}/{BOOK}": WORKED}), "--do")
     first = handed_in(course)
-    _, said = run(pack(tmp_path / "d.zip", {f"{moodle(OTHER_LI, 9)}/{BOOK}": HALF}), "--do")
-    assert "replaced" not in said
+    _, output = run(pack(tmp_path / "d.zip", {f"{moodle(OTHER_LI, 9)}/{BOOK}": HALF}), "--do")
+    assert "replaced" not in output
     assert handed_in(course).items() > first.items()
 
 
@@ -375,9 +375,9 @@ def test_nobody_gets_the_name_of_somebody_else(course, run, tmp_path, kind, eve)
             tmp_path / "e.zip",
             {"submission_metadata.yml": metadata.encode(), f"submission_1/{BOOK}": HALF},
         )
-    code, said = run(download, *words, "--do")
+    code, output = run(download, *words, "--do")
     assert code == 0
-    assert "replaced" not in said
+    assert "replaced" not in output
     data = handed_in(course)
     assert data.pop("ada") == (WORKED, "")
     assert [each for each, _ in data.values()] == [HALF]
@@ -409,25 +409,25 @@ def test_a_later_roster_joins_whom_it_can_prove_and_names_the_others(course, run
     assert sorted(handed_in(course)) == ["lovelace-ada", "o-neil-bob"]
     assert students(course)["lovelace-ada"][2] == "ada@uni.example"
     export = [[*GRADEBOOK, "Current Score"], ["Lovelace, Ada", "101", "S1", "al123", "A", ""]]
-    _, said = run(
+    _, output = run(
         pack(tmp_path / "d.zip", {f"lovelaceada_101_9001_{BOOK}": HALF}),
         *("--roster", table(tmp_path / "c.csv", export)),
     )
-    assert "Ada Lovelace: al123 here; lovelace-ada in the gradebook may be the same" in said
+    assert "Ada Lovelace: al123 here; lovelace-ada in the gradebook may be the same" in output
 
 
 def test_another_assignments_download_is_refused(course, run, tmp_path):
     both = {f"{moodle(ADA, 7)}/{BOOK}": WORKED, f"{moodle(BOB, 8)}/{BOOK}": HALF}
     run(pack(tmp_path / "d.zip", both), "--do")
     other = {f"{moodle(ADA, 90)}/{BOOK}": HALF, f"{moodle(BOB, 91)}/{BOOK}": HALF}
-    code, said = run(pack(tmp_path / "d.zip", other), "--do")
+    code, output = run(pack(tmp_path / "d.zip", other), "--do")
     assert code == 2
-    assert said.startswith(f"Assignment {NAME}\n")
-    assert "participant 90 there, and was 7 when warmup was collected" in said
+    assert output.startswith(f"Assignment {NAME}\n")
+    assert "participant 90 there, and was 7 when warmup was collected" in output
     assert handed_in(course)["lovelace-ada"][0] == WORKED
     # One among those who agree is somebody else of the same name.
     mixed = {f"{moodle(ADA, 90)}/{BOOK}": HALF, f"{moodle(BOB, 8)}/{BOOK}": HALF}
-    code, said = run(pack(tmp_path / "d.zip", mixed), "--do")
+    code, output = run(pack(tmp_path / "d.zip", mixed), "--do")
     assert code == 0
     assert handed_in(course)["lovelace-ada"][0] == WORKED
 
@@ -436,8 +436,8 @@ def test_numbers_of_another_assignment_match_nobody(course, run, tmp_path):
     # Moodle numbers the participants of each assignment anew.
     sheet = worksheet(tmp_path / "w.csv", worksheet_row(7, BOB, "bob@uni.example"))
     download = pack(tmp_path / "d.zip", {f"{moodle(ADA, 7)}/{BOOK}": WORKED})
-    _, said = run(download, "--roster", sheet, "--do")
-    assert "participant 7 is \"Bob O'Neil\" in the roster and 'Ada Lovelace' here" in said
+    _, output = run(download, "--roster", sheet, "--do")
+    assert "participant 7 is \"Bob O'Neil\" in the roster and 'Ada Lovelace' here" in output
     assert handed_in(course) == {}
 
 
@@ -450,8 +450,8 @@ def test_two_of_one_name_are_told_apart_by_number_or_not_at_all(course, run, tmp
     download = pack(
         tmp_path / "d.zip", {f"{moodle(ADA, 8)}/{BOOK}": WORKED, f"{moodle(ADA, 9)}/{BOOK}": HALF}
     )
-    _, said = run(download, "--roster", sheet, "--do")
-    assert "2 learners of the roster are called 'Ada Lovelace'" in said
+    _, output = run(download, "--roster", sheet, "--do")
+    assert "2 learners of the roster are called 'Ada Lovelace'" in output
     assert handed_in(course) == {"lovelace": (WORKED, "")}
 
 
@@ -467,12 +467,12 @@ def test_without_a_roster_the_gradebook_knows_people_and_namesakes_are_not_merge
     assert handed_in(course)["ada"][0] == WORKED
     shutil.rmtree(course.root / "progress" / NAME / "collected")
     two = {f"{moodle(ADA, 31)}/{BOOK}": HALF, f"{moodle(ADA, 32)}/{BOOK}": HALF}
-    _, said = run(pack(tmp_path / "d.zip", two), "--do")
-    assert said.count("the system has several of this name, and ada is one") == 2
+    _, output = run(pack(tmp_path / "d.zip", two), "--do")
+    assert output.count("the system has several of this name, and ada is one") == 2
     # One who left the course, with the name of one who is in the worksheet.
     two = {f"{moodle(ADA, 7)}/{BOOK}": HALF, f"{moodle(ADA, 9)}/{BOOK}": BLANK}
-    _, said = run(pack(tmp_path / "d.zip", two), "--roster", sheet, "--do")
-    assert "warmup.ipynb: 'Ada Lovelace' is participant 7 in the roster and 9 here" in said
+    _, output = run(pack(tmp_path / "d.zip", two), "--roster", sheet, "--do")
+    assert "warmup.ipynb: 'Ada Lovelace' is participant 7 in the roster and 9 here" in output
     assert {name: data for name, (data, _) in handed_in(course).items()} == {"ada": HALF}
 
 
@@ -517,9 +517,9 @@ def _zip_of(tmp_path, entries, times=None):
 def test_of_several_files_one_counts_and_the_others_are_named(
     course, run, tmp_path, entries, times, wanted, words
 ):
-    _, said = run(_zip_of(tmp_path, entries, times), "--do")
+    _, output = run(_zip_of(tmp_path, entries, times), "--do")
     assert handed_in(course)["lovelace-ada"][0] == wanted
-    assert re.search(words, said)
+    assert re.search(words, output)
 
 
 def test_an_untouched_release_alone_is_taken(course, run, tmp_path):
@@ -532,8 +532,10 @@ def test_another_assignments_file_is_taken_only_to_tell_its_author(course, run, 
     other.mkdir()
     (other / "second.ipynb").write_text(json.dumps(source()))
     foreign = re.sub(rb'"(double|shout)', rb'"other-\1', WORKED)
-    _, said = run(_zip_of(tmp_path, {"Second (2).ipynb": foreign}), "--do")
-    assert "another assignment's; left out" in said
+    _, output = run(_zip_of(tmp_path, {"Second (2).ipynb": foreign}), "--do")
+    assert "another assignment's; left out" in output
+    assert "so that its author is told (1)" in output
+    assert "nothing that can be taken" not in output  # it is taken, for the verdict
     course.grade()
     assert course.table()["lovelace-ada"]["reason"] == FOREIGN
     run(_zip_of(tmp_path, {"Second (2).ipynb": foreign, BOOK: WORKED}), "--do")
@@ -542,13 +544,32 @@ def test_another_assignments_file_is_taken_only_to_tell_its_author(course, run, 
     assert handed_in(course)["lovelace-ada"][0] == WORKED
 
 
+@pytest.mark.parametrize("options", [(), ("--do",)])
+def test_a_download_of_another_assignments_files_is_refused(course, run, tmp_path, options):
+    other = course.root / "solutions" / "Second"
+    other.mkdir()
+    (other / "Second.ipynb").write_text(json.dumps(source()))
+    everybody = [*EVERYBODY, "Dee Early", "Eve Late", "Fay Later"]
+    files = {f"{moodle(name, 7 + n)}/second (1).ipynb": WORKED for n, name in enumerate(everybody)}
+    own = {f"{moodle(name, 7 + n)}/{BOOK}": WORKED for n, name in enumerate(everybody[:3])}
+    code, output = run(pack(tmp_path / "d.zip", files), *options)
+    assert code == 2
+    assert "6 learners have a file of Second, and 0 one of warmup" in output
+    assert "ASSIGNMENT=Second" in output
+    assert not (course.root / "submitted").exists()
+    # Those who also have the right one are no sign; a few are their authors' mistake.
+    code, output = run(pack(tmp_path / "e.zip", files | own), *options)
+    assert code == 0
+    assert "graded, so that its author is told (3)" in output
+
+
 def test_a_learner_with_endless_notebooks_costs_twenty(course, run, tmp_path, monkeypatch):
     entries = {f"{number}.ipynb": HALF for number in range(30)}
     read = []
     state = collect._state
     monkeypatch.setattr(collect, "_state", lambda *words: read.append(1) or state(*words))
-    _, said = run(_zip_of(tmp_path, entries))
-    assert said.count("not looked at, after 20 others") == 10
+    _, output = run(_zip_of(tmp_path, entries))
+    assert output.count("not looked at, after 20 others") == 10
     assert len(read) == 21
 
 
@@ -557,22 +578,22 @@ def test_a_learner_with_endless_notebooks_costs_twenty(course, run, tmp_path, mo
 
 def test_again_is_safe_and_what_is_replaced_is_kept(course, run, tmp_path):
     run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
-    _, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
-    assert "there already, unchanged (2)" in said
+    _, output = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    assert "there already, unchanged (2)" in output
     later = {BOOK: (2026, 3, 2, 9, 0, 0)}
     download = _zip_of(tmp_path, {BOOK: WORKED}, later)
     before = files(course.root)
-    _, said = run(download)
-    assert "would be replaced; the earlier one is kept (1):\n  lovelace-ada" in said
+    _, output = run(download)
+    assert "would be replaced; the earlier one is kept (1):\n  lovelace-ada" in output
     assert files(course.root) == before
     run(download, "--do")
     assert handed_in(course)["lovelace-ada"] == (WORKED, "2026-03-02 09:00:00 UTC\n")
-    kept = course.root / "progress" / NAME / "replaced" / "lovelace-ada" / "1"
-    assert (kept / BOOK).read_bytes() == HALF
-    assert (kept / "timestamp.txt").read_text() == "2026-03-01 12:00:00 UTC\n"
+    replaced = course.root / "progress" / NAME / "replaced" / "lovelace-ada" / "1"
+    assert (replaced / BOOK).read_bytes() == HALF
+    assert (replaced / "timestamp.txt").read_text() == "2026-03-01 12:00:00 UTC\n"
     # An older download takes nothing back.
-    _, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
-    assert "not taken: older than what is there (1)" in said
+    _, output = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    assert "not taken: older than what is there (1)" in output
     assert handed_in(course)["lovelace-ada"][0] == WORKED
 
 
@@ -581,8 +602,8 @@ def test_canvas_numbers_say_what_is_older_where_no_time_does(course, run, tmp_pa
     older = pack(tmp_path / "o.zip", {f"lovelaceada_101_9010_{BOOK}": HALF})
     run(older, "--do")
     run(newer, "--do")
-    _, said = run(older, "--do")
-    assert "not taken: older than what is there (1)" in said
+    _, output = run(older, "--do")
+    assert "not taken: older than what is there (1)" in output
     assert handed_in(course)["lovelaceada"][0] == WORKED
 
 
@@ -594,8 +615,10 @@ def test_what_was_put_there_by_hand_stays_until_its_author_hands_in_another(cour
     theirs = course.root / "submitted" / "o-neil-bob" / NAME / BOOK
     theirs.write_bytes(WORKED)
     for _ in range(2):
-        _, said = run(download, "--do")
-        assert "left as you put it there; what is in the download was collected before (2)" in said
+        _, output = run(download, "--do")
+        assert (
+            "left as you put it there; what is in the download was collected before (2)" in output
+        )
         assert handed_in(course)["lovelace-ada"] == (HALF, "2026-03-01 11:59:00 UTC\n")
         assert handed_in(course)["o-neil-bob"][0] == WORKED
     later = {BOOK: (2026, 3, 2, 9, 0, 0)}
@@ -607,47 +630,49 @@ def test_the_same_file_with_another_time_and_a_time_by_hand_are_said(course, run
     due(course, "2026-03-01 12:30:00 UTC")
     run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
     later = {BOOK: (2026, 3, 2, 12, 30, 0)}
-    _, said = run(_zip_of(tmp_path, {BOOK: HALF}, later), "--do")
-    assert "the same file with another time, which counts from now on (1):\n  lovelace-ada" in said
-    assert "replaced; the earlier one is kept" not in said
-    assert "late (1):\n  lovelace-ada: by 1 d 0 h" in said
+    _, output = run(_zip_of(tmp_path, {BOOK: HALF}, later), "--do")
+    assert (
+        "the same file with another time, which counts from now on (1):\n  lovelace-ada" in output
+    )
+    assert "replaced; the earlier one is kept" not in output
+    assert "late (1):\n  lovelace-ada: by 1 d 0 h" in output
     assert handed_in(course)["lovelace-ada"][1] == "2026-03-02 12:30:00 UTC\n"
     # What the instructor corrects is no longer late, in what is said either.
     place = course.root / "submitted" / "lovelace-ada" / NAME
     place.joinpath("timestamp.txt").write_text("2026-03-01 12:00:00 UTC\n")
-    _, said = run(_zip_of(tmp_path, {BOOK: HALF}, later))
-    assert "left as you put it there; what is in the download was collected before (1)" in said
-    assert "\nlate" not in said
+    _, output = run(_zip_of(tmp_path, {BOOK: HALF}, later))
+    assert "left as you put it there; what is in the download was collected before (1)" in output
+    assert "\nlate" not in output
 
 
 def test_what_a_later_download_lacks_is_named(course, run, tmp_path):
     """A learner who withdraws a file in the system would otherwise keep the grade unseen."""
     both = {f"{moodle(ADA, 7)}/{BOOK}": WORKED, f"{moodle(BOB, 8)}/{BOOK}": WORKED}
-    _, said = run(pack(tmp_path / "d.zip", both), "--do")
-    assert "missing from this download" not in said
+    _, output = run(pack(tmp_path / "d.zip", both), "--do")
+    assert "missing from this download" not in output
     del both[f"{moodle(BOB, 8)}/{BOOK}"]
-    _, said = run(pack(tmp_path / "d.zip", both))
-    assert f"withdrawn, delete submitted/NAME/{NAME}) (1):\n  o-neil-bob" in said
+    _, output = run(pack(tmp_path / "d.zip", both))
+    assert f"withdrawn, delete submitted/NAME/{NAME}) (1):\n  o-neil-bob" in output
     shutil.rmtree(course.root / "submitted" / "o-neil-bob" / NAME)
-    _, said = run(pack(tmp_path / "d.zip", both))
-    assert "missing from this download" not in said
+    _, output = run(pack(tmp_path / "d.zip", both))
+    assert "missing from this download" not in output
 
 
 def test_a_download_of_which_nothing_can_be_taken_does_not_end_with_done(course, run, tmp_path):
     sheet = worksheet(tmp_path / "w.csv", worksheet_row(9, CY, "cy@uni.example", "-"))
     download = pack(tmp_path / "d.zip", {f"{moodle(ADA, 7)}/{BOOK}": WORKED})
     for options in ((), ("--do",)):
-        code, said = run(download, "--roster", sheet, *options)
+        code, output = run(download, "--roster", sheet, *options)
         assert code == 0
-        assert f"Nothing in it can be taken. Is this {NAME}, and the right ROSTER?" in said
-        assert "Done." not in said
+        assert f"Nothing in it can be taken. Is this {NAME}, and the right ROSTER?" in output
+        assert "Done." not in output
 
 
 def test_the_author_of_a_file_that_is_no_notebook_gets_a_verdict(course, run, tmp_path):
     entries = {f"{moodle(ADA, 7)}/a.docx": b"PK\x03\x04\xff", f"{moodle(BOB, 8)}/{BOOK}": WORKED}
-    _, said = run(pack(tmp_path / "d.zip", entries), "--do")
-    assert "\ntaken (1):\n  o-neil-bob" in said
-    assert "so that its author is told (1):\n  lovelace-ada" in said
+    _, output = run(pack(tmp_path / "d.zip", entries), "--do")
+    assert "\ntaken (1):\n  o-neil-bob" in output
+    assert "so that its author is told (1):\n  lovelace-ada" in output
     course.grade()
     assert course.scores() == {"lovelace-ada": ("0.0", "zero"), "o-neil-bob": ("5.0", "graded")}
     assert "is not UTF-8 text" in course.words("lovelace-ada")
@@ -677,11 +702,11 @@ def test_a_failure_in_the_middle_loses_nothing(course, run, tmp_path, monkeypatc
 
     download = _zip_of(tmp_path, {BOOK: WORKED}, {BOOK: (2026, 3, 2, 9, 0, 0)})
     monkeypatch.setattr(os, "rename", fails)
-    code, said = run(download, "--do")
+    code, output = run(download, "--do")
     assert code == 2
-    assert "free some space" in said
-    kept = course.root / "progress" / NAME / "replaced" / "lovelace-ada" / "1" / BOOK
-    assert kept.read_bytes() == HALF
+    assert "free some space" in output
+    replaced = course.root / "progress" / NAME / "replaced" / "lovelace-ada" / "1" / BOOK
+    assert replaced.read_bytes() == HALF
     monkeypatch.setattr(os, "rename", rename)
     run(download, "--do")
     assert handed_in(course)["lovelace-ada"][0] == WORKED
@@ -711,18 +736,18 @@ def test_while_grading_nothing_is_collected(course, run, tmp_path):
     lock.parent.mkdir()
     with lock.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        code, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+        code, output = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
     assert code == 2
-    assert "another run is grading" in said
+    assert "another run is grading" in output
     assert handed_in(course) == {}
 
 
 def test_a_link_in_place_of_a_learners_folder_is_not_followed(course, run, tmp_path):
     (course.root / "submitted").mkdir()
     (course.root / "submitted" / "lovelace-ada").symlink_to(tmp_path)
-    code, said = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
+    code, output = run(_zip_of(tmp_path, {BOOK: HALF}), "--do")
     assert code == 2
-    assert "submitted/lovelace-ada is a link" in said
+    assert "submitted/lovelace-ada is a link" in output
     assert not (tmp_path / NAME).exists()
 
 
@@ -734,52 +759,52 @@ def test_moodles_worksheet_says_when_and_the_zip_of_moodle_does_not(course, run,
     written = (2026, 3, 9, 8, 0, 0)  # when it was downloaded
     entries = {f"{moodle(ADA, 7)}/{BOOK}": WORKED, f"{moodle(BOB, 8)}/{BOOK}": HALF}
     download = pack(tmp_path / "d.zip", entries, dict.fromkeys(entries, written))
-    _, said = run(download)
-    assert "\nlate" not in said
-    assert "give the grading worksheet as ROSTER" in said
+    _, output = run(download)
+    assert "\nlate" not in output
+    assert "give the grading worksheet as ROSTER" in output
     other = table(tmp_path / "p.csv", [["name"], [ADA], [BOB]])
-    _, said = run(download, "--roster", other)
-    assert "p.csv is not the grading worksheet" in said
+    _, output = run(download, "--roster", other)
+    assert "p.csv is not the grading worksheet" in output
     german = [worksheet_row(7, ADA, "a@u.example", "Sonntag, 1. M\u00e4rz 2026, 13:58")]
-    _, said = run(download, "--roster", worksheet(tmp_path / "g.csv", *german))
-    assert "g.csv does not say so in English" in said
+    _, output = run(download, "--roster", worksheet(tmp_path / "g.csv", *german))
+    assert "g.csv does not say so in English" in output
     sheet = worksheet(
         tmp_path / "w.csv",
         worksheet_row(7, ADA, "ada@uni.example", "Sunday, 1 March 2026, 1:58 PM"),
         worksheet_row(8, BOB, "bob@uni.example", "Sunday, 1 March 2026, 11:58 AM"),
     )
-    _, said = run(download, "--roster", sheet)
-    assert "late (1):\n  ada: by 1 h 58 min" in said
+    _, output = run(download, "--roster", sheet)
+    assert "late (1):\n  ada: by 1 h 58 min" in output
     # The same hours, an hour east: 12:58 UTC.
-    _, said = run(download, "--roster", sheet, "--zone", "Europe/Paris")
-    assert "ada: by 0 h 58 min" in said
-    code, said = run(download, "--zone", "Atlantis/Poseidonis")
+    _, output = run(download, "--roster", sheet, "--zone", "Europe/Paris")
+    assert "ada: by 0 h 58 min" in output
+    code, output = run(download, "--zone", "Atlantis/Poseidonis")
     assert code == 2
-    assert "no time zone 'Atlantis/Poseidonis'" in said
+    assert "no time zone 'Atlantis/Poseidonis'" in output
 
 
 def test_files_times_count_where_they_are_their_own(course, run, tmp_path):
     names = ("ada.ipynb", "bob.ipynb")
     entries = dict.fromkeys(names, WORKED)
-    _, said = run(pack(tmp_path / "d.zip", entries))
-    assert "the assignment has no due date here, so nobody is late" in said
+    _, output = run(pack(tmp_path / "d.zip", entries))
+    assert "the assignment has no due date here, so nobody is late" in output
     due(course, "2026-03-01 12:00:00 UTC")
-    _, said = run(pack(tmp_path / "d.zip", entries))
-    assert "times are those of the download" in said
-    assert "\nlate" not in said
+    _, output = run(pack(tmp_path / "d.zip", entries))
+    assert "times are those of the download" in output
+    assert "\nlate" not in output
     times = {"ada.ipynb": (2026, 3, 1, 11, 0, 0), "bob.ipynb": (2026, 3, 3, 12, 0, 0)}
-    _, said = run(pack(tmp_path / "d.zip", entries, times), "--zone", "")
-    assert "late (1):\n  bob: by 2 d 0 h" in said
-    assert "this machine's; ZONE=" in said
+    _, output = run(pack(tmp_path / "d.zip", entries, times), "--zone", "")
+    assert "late (1):\n  bob: by 2 d 0 h" in output
+    assert "this machine's; ZONE=" in output
 
 
 def test_canvas_says_late_and_not_by_how_much(course, run, tmp_path):
     download = pack(tmp_path / "d.zip", LAYOUTS["canvas"])
-    _, said = run(download)
-    assert "here nobody is, because the assignment has no due date" in said
+    _, output = run(download)
+    assert "here nobody is, because the assignment has no due date" in output
     due(course, "2026-03-01 12:00:00 UTC")
-    _, said = run(download, "--do")
-    assert "late (1):\n  oneilbob: by how much is unknown\n" in said
+    _, output = run(download, "--do")
+    assert "late (1):\n  oneilbob: by how much is unknown\n" in output
     assert handed_in(course)["oneilbob"][1] == "2026-03-01 12:00:01 UTC\n"
     assert handed_in(course)["lovelaceada"][1] == ""
     course.grade()
@@ -794,8 +819,8 @@ def test_an_extension_reaches_the_gradebook_and_survives_another_file(course, ru
     entries = {f"{moodle(ADA, 7)}/{BOOK}": HALF, f"{moodle(BOB, 8)}/{BOOK}": HALF}
     times = dict.fromkeys(entries, late)
     times[f"{moodle(BOB, 8)}/{BOOK}"] = (2026, 3, 2, 9, 30, 0)
-    _, said = run(pack(tmp_path / "d.zip", entries, times), "--roster", sheet, "--do")
-    assert "late (1):\n  bob: by 21 h 30 min" in said
+    _, output = run(pack(tmp_path / "d.zip", entries, times), "--roster", sheet, "--do")
+    assert "late (1):\n  bob: by 21 h 30 min" in output
     course.grade()
     assert {name: row["late"] for name, row in course.table().items()} == {
         "ada": "no",
@@ -818,12 +843,12 @@ def test_an_extension_reaches_the_gradebook_and_survives_another_file(course, ru
     assert course.table()["bob"]["late"] == "no"
     # A later roster takes it back.
     rows[-1] = [BOB, "bob@uni.example", ""]
-    _, said = run(
+    _, output = run(
         pack(tmp_path / "d.zip", entries, times),
         *("--roster", table(tmp_path / "r.csv", rows), "--do"),
     )
-    assert "extensions that the roster grants no more (1):\n  bob" in said
-    assert "late (1):\n  bob: by 21 h 30 min" in said
+    assert "extensions that the roster grants no more (1):\n  bob" in output
+    assert "late (1):\n  bob: by 21 h 30 min" in output
     course.grade()
     assert {name: row["late"] for name, row in course.table().items()} == {
         "ada": "no",
@@ -832,18 +857,18 @@ def test_an_extension_reaches_the_gradebook_and_survives_another_file(course, ru
     # One that was granted in the gradebook is not the roster's to take back.
     with collect.open_gradebook(Course.open(course.root)) as gradebook:
         gradebook.update_or_create_submission(NAME, "bob", extension=timedelta(days=3))
-    _, said = run(
+    _, output = run(
         pack(tmp_path / "d.zip", entries, times),
         *("--roster", table(tmp_path / "r.csv", rows), "--do"),
     )
-    assert "\nlate" not in said
+    assert "\nlate" not in output
     course.grade()
     assert course.table()["bob"]["late"] == "no"
     # Nor is what one's own roster granted Moodle's worksheet's.
     when = "Tuesday, 3 March 2026, 9:00 AM"
     sheet = worksheet(tmp_path / "w.csv", worksheet_row(7, ADA, "ada@uni.example", when))
-    _, said = run(pack(tmp_path / "d.zip", entries, times), "--roster", sheet, "--do")
-    assert "grants no more" not in said
+    _, output = run(pack(tmp_path / "d.zip", entries, times), "--roster", sheet, "--do")
+    assert "grants no more" not in output
     course.grade()
     assert course.table()["ada"]["late"] == "no"
 
@@ -891,10 +916,10 @@ def test_a_hostile_archive_is_refused_as_a_whole(course, run, tmp_path, attack):
     entries = [(name, data, dict(changes)) for name, data, changes in [GOOD, *entries]]
     download = _raw(tmp_path / "d.zip", *entries)
     before = files(tmp_path)
-    code, said = run(download, "--do")
+    code, output = run(download, "--do")
     assert code == 2
-    assert re.search(reason, said)
-    assert "nothing of it was taken" in said
+    assert re.search(reason, output)
+    assert "nothing of it was taken" in output
     assert files(tmp_path) == before
 
 
@@ -907,9 +932,9 @@ def test_a_hostile_archive_is_refused_as_a_whole(course, run, tmp_path, attack):
 )
 def test_too_much_is_refused(course, run, tmp_path, monkeypatch, limit, value, reason):
     monkeypatch.setattr(collect, limit, value)
-    code, said = run(pack(tmp_path / "d.zip", {f"{name}.ipynb": WORKED for name in "abc"}))
+    code, output = run(pack(tmp_path / "d.zip", {f"{name}.ipynb": WORKED for name in "abc"}))
     assert code == 2
-    assert reason in said
+    assert reason in output
 
 
 def test_members_that_share_their_bytes_are_refused(course, run, tmp_path):
@@ -922,9 +947,9 @@ def test_members_that_share_their_bytes_are_refused(course, run, tmp_path):
                 setattr(other, attribute, getattr(info, attribute))
             archive.filelist.append(other)
         archive._didModify = True
-    code, said = run(tmp_path / "d.zip")
+    code, output = run(tmp_path / "d.zip")
     assert code == 2
-    assert "shares its bytes with others" in said
+    assert "shares its bytes with others" in output
 
 
 def test_a_learners_own_bomb_costs_its_author_alone(course, run, tmp_path):
@@ -939,9 +964,9 @@ def test_a_learners_own_bomb_costs_its_author_alone(course, run, tmp_path):
 @pytest.mark.parametrize("data", [b"", b"PK\x05\x06", b"not a zip" * 99, b"PK\x03\x04" + bytes(99)])
 def test_what_is_no_zip_is_refused(course, run, tmp_path, data):
     (tmp_path / "d.zip").write_bytes(data)
-    code, said = run(tmp_path / "d.zip")
+    code, output = run(tmp_path / "d.zip")
     assert code == 2
-    assert "is no zip that can be read" in said
+    assert "is no zip that can be read" in output
     assert "\nrefused: " in run(tmp_path / "nowhere.zip")[1]
 
 
@@ -949,10 +974,10 @@ def test_a_link_or_a_pipe_in_a_folder_costs_its_author_alone(course, run, tmp_pa
     folder = unpack(pack(tmp_path / "d.zip", {"ada.ipynb": WORKED}), tmp_path / "folder")
     (folder / "bob.ipynb").symlink_to(course.root / "solutions" / NAME / BOOK)
     os.mkfifo(folder / "cy.ipynb")
-    code, said = run(folder, "--do")
+    code, output = run(folder, "--do")
     assert code == 0
-    assert "bob.ipynb: is a link; left out" in said
-    assert "cy.ipynb: is a device, a pipe or a socket; left out" in said
+    assert "bob.ipynb: is a link; left out" in output
+    assert "cy.ipynb: is a device, a pipe or a socket; left out" in output
     assert list(handed_in(course)) == ["ada"]
 
 
@@ -966,19 +991,19 @@ def test_what_one_learner_hands_in_costs_that_learner_alone(course, run, tmp_pat
         (f"{moodle(BOB, 8)}_a\\b.txt", b"x", {}),
         *((f"{moodle(CY, 9)}_{number}.txt", b"", {}) for number in range(10_001)),
     ]
-    code, said = run(_raw(tmp_path / "d.zip", *entries), "--do")
+    code, output = run(_raw(tmp_path / "d.zip", *entries), "--do")
     assert code == 0
     assert handed_in(course)["lovelace-ada"][0] == WORKED
     assert handed_in(course)["o-neil-bob"][0] == HALF
-    assert "b.txt: has a backslash in its name; left out" in said
-    assert "angstrom-chloe: 9981 more that are none" in said
+    assert "b.txt: has a backslash in its name; left out" in output
+    assert "angstrom-chloe: 9981 more that are none" in output
     # By mail, a second file of one name is the same learner's.
     download = pack(tmp_path / "e.zip", {"dora.ipynb": BLANK, "dora (1).ipynb": WORKED})
     run(download, "--do")
     assert handed_in(course)["dora"][0] == WORKED
-    _, said = run(pack(tmp_path / "e.zip", {"ada.ipynb": WORKED, "ADA.ipynb": HALF}))
-    assert "which is newer is unknown; look" in said
-    assert "to settle what says `look`" in said
+    _, output = run(pack(tmp_path / "e.zip", {"ada.ipynb": WORKED, "ADA.ipynb": HALF}))
+    assert "which is newer is unknown; look" in output
+    assert "to settle what says `look`" in output
 
 
 def test_a_damaged_member_costs_its_owner_alone(course, run, tmp_path):
@@ -990,9 +1015,9 @@ def test_a_damaged_member_costs_its_owner_alone(course, run, tmp_path):
     for index in range(offset + 30 + names, offset + 60 + names):
         data[index] ^= 0xFF
     download.write_bytes(data)
-    code, said = run(download, "--do")
+    code, output = run(download, "--do")
     assert code == 0
-    assert "bob: bob.ipynb: it is damaged in the download" in said
+    assert "bob: bob.ipynb: it is damaged in the download" in output
     assert list(handed_in(course)) == ["ada"]
 
 
@@ -1004,19 +1029,19 @@ def test_names_cannot_steer_the_terminal_or_leave_the_folder(course, run, tmp_pa
         "=1+1.ipynb",
         "\u0430da.ipynb",
     ]
-    code, said = run(pack(tmp_path / "d.zip", dict.fromkeys(names, WORKED)), "--do")
+    code, output = run(pack(tmp_path / "d.zip", dict.fromkeys(names, WORKED)), "--do")
     assert code == 0
-    assert "x?[2J.ipynb: no folder can have this name" in said
-    assert "\u0430da.ipynb: the name mixes alphabets" in said
-    assert "\x1b" not in said
-    assert "\u202e" not in said
+    assert "x?[2J.ipynb: no folder can have this name" in output
+    assert "\u0430da.ipynb: the name mixes alphabets" in output
+    assert "\x1b" not in output
+    assert "\u202e" not in output
     assert handed_in(course) == {}
 
 
 def test_litter_of_other_systems_is_passed_over(course, run, tmp_path):
     entries = {"ada.ipynb": WORKED, "__MACOSX/._ada.ipynb": b"x", ".DS_Store": b"x"}
-    _, said = run(pack(tmp_path / "d.zip", entries), "--do")
-    assert "not matched" not in said
+    _, output = run(pack(tmp_path / "d.zip", entries), "--do")
+    assert "not matched" not in output
     assert list(handed_in(course)) == ["ada"]
 
 

@@ -56,11 +56,11 @@ def formgrader(folder):
 
 def fates(folder):
     """How each submission ended: status and reason."""
-    found = {}
+    records = {}
     for learner in os.listdir(folder.root / "submitted"):
-        kept = storage.load(folder.root / "progress" / folder.assignment, learner)
-        found[learner] = (kept.status, kept.reason)
-    return found
+        record = storage.load(folder.root / "progress" / folder.assignment, learner)
+        records[learner] = (record.status, record.reason)
+    return records
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +147,8 @@ def test_the_formgraders_button_reads_the_file_first(course):
     assert done["success"], done
     assert "ada 0 / 5 zero The file is not a complete notebook" in done["log"]
     assert course.gradebook() == {"ada": 0.0}
-    kept = course.root / "autograded" / "ada" / NAME / f"{NAME}.ipynb"
-    assert "its JSON is broken" in nbformat.read(kept, as_version=4).cells[0].source
+    copy = course.root / "autograded" / "ada" / NAME / f"{NAME}.ipynb"
+    assert "its JSON is broken" in nbformat.read(copy, as_version=4).cells[0].source
 
 
 def test_names_may_be_patterns_as_in_nbgrader(course):

@@ -17,6 +17,7 @@ from traitlets.config import Config
 
 from grading import evaluate, feedback, rendering
 from grading import notebook as notebooks
+from grading.batch import FOREIGN
 from tools import answers as banks
 
 EXERCISES = sorted(path.name for path in (ROOT / "exercises").iterdir() if path.is_dir())
@@ -128,6 +129,21 @@ def test_a_given_cell_that_was_changed_is_the_learners(course):  # noqa: F811
     assert page.h1.text == NAME  # a heading of the learner's is not the page's
 
 
+def test_another_exercises_notebook_says_so_first(course):  # noqa: F811
+    foreign = json.dumps(answers(RIGHT["double"].replace("double", "triple"), RIGHT["shout"]))
+    for name in ("double", "shout"):
+        foreign = foreign.replace(f'"{name}', f'"other-{name}')
+    course.hand_in("ada", foreign.encode())
+    course.hand_in("bob", answers(**RIGHT))
+    assert course.grade() == 0
+    assert FOREIGN[1:] in course.words("ada")
+    assert course.words("ada").index(FOREIGN[1:]) < course.words("ada").index("What to look at")
+    assert FOREIGN[1:] not in course.words("bob")
+    before = course.page("ada")
+    assert formgrader(course).generate_feedback(NAME, "ada", force=True)["success"]
+    assert course.page("ada") == before
+
+
 def test_nbgraders_generate_feedback_makes_the_same_page(returned):
     before = returned.page("bob")
     done = formgrader(returned).generate_feedback(NAME, "bob", force=True)
@@ -155,8 +171,8 @@ def test_a_cell_that_a_person_grades_is_waiting_and_not_failed():
 
 
 def test_of_equal_lines_the_one_in_the_named_function_is_shown():
-    said = "Tried: x.\nIt raised E: no\nin line 2 of the cell, in `double`: return y"
-    made = failed(said, "def double(x):\n    return y")
+    message = "Tried: x.\nIt raised E: no\nin line 2 of the cell, in `double`: return y"
+    made = failed(message, "def double(x):\n    return y")
     for cell in made.cells:
         if notebooks.name_of(cell) == "shout":
             cell.source = "def shout(x):\n    return y"
@@ -164,7 +180,7 @@ def test_of_equal_lines_the_one_in_the_named_function_is_shown():
     (mark,) = page.select("mark")
     assert "def double" in mark.find_parent(class_="answer").text
     # A line that is nowhere stays in the message.
-    page = tree(page_of(failed(said)))
+    page = tree(page_of(failed(message)))
     assert not page.select("mark")
     assert "in line 2 of the cell, in double: return y" in words(page.select_one(".failure"))
 
@@ -173,8 +189,8 @@ def test_a_cell_of_the_learners_that_stops_is_named_with_its_line():
     made = failed("name 'double' is not defined", "def double(x)\n    return x")
     (cell,) = [cell for cell in made.cells if notebooks.name_of(cell) == "double"]
     lines = ["  Cell In[4], line 1\n    def double(x)\n               ^\nSyntaxError: expected ':'"]
-    said = "expected ':' (<ipython-input-4-d5>, line 1)"
-    cell.outputs = [new_output("error", ename="SyntaxError", evalue=said, traceback=lines)]
+    message = "expected ':' (<ipython-input-4-d5>, line 1)"
+    cell.outputs = [new_output("error", ename="SyntaxError", evalue=message, traceback=lines)]
     first, second = tree(page_of(made)).select(".failure")
     assert words(first) == "✗ stopped double SyntaxError: expected ':' Your line 1: def double(x)"
     assert "double-test" in words(second)
@@ -188,13 +204,13 @@ def test_hints_stand_below_their_failure_and_are_plain_text():
     hint = feedback.Hint("This looks like `x + 1` <script>.", "https://example.org/a?b=1&c")
     other = feedback.Hint("Another.", "javascript:alert(1)")
     feedback.add_hints(made, {"double-test": [hint, other, other, other], "shout-test": [hint]})
-    kept = nbformat.reads(nbformat.writes(made), as_version=4)  # as in the graded copy
-    page = tree(page_of(kept, shout_test=3.0))
+    copy = nbformat.reads(nbformat.writes(made), as_version=4)  # as in the graded copy
+    page = tree(page_of(copy, shout_test=3.0))
     (failure,) = page.select(".failure")
-    found = failure.select(".hint")
-    assert words(found[0]) == "Hint. This looks like x + 1 <script>. Read more"
-    assert found[0].code.text == "x + 1"
-    assert len(found) == feedback.MAX_HINTS
+    hints = failure.select(".hint")
+    assert words(hints[0]) == "Hint. This looks like x + 1 <script>. Read more"
+    assert hints[0].code.text == "x + 1"
+    assert len(hints) == feedback.MAX_HINTS
     assert [link["href"] for link in failure.select(".hint a")] == ["https://example.org/a?b=1&c"]
     assert len(page.select(".hint")) == 2 * feedback.MAX_HINTS  # here and at the test: no others
 
@@ -239,18 +255,20 @@ def test_a_page_of_every_exercise_stays_small(slug, spoil, record_property):
     page = page_of(made)
     assert len(page.encode()) <= feedback.MAX_BYTES
     record_property("bytes", len(page.encode()))
-    found = tree(page)
-    assert [link.text for link in found.select("nav li a")] == names
-    assert len(found.select(".failure")) == len(names)
-    assert all("Tried: a(b)." in each.text for each in found.select(".failure")) is (spoil is fails)
-    assert len(found.select(".answer")) == solutions  # what is the learner's is never left out
+    parsed = tree(page)
+    assert [link.text for link in parsed.select("nav li a")] == names
+    assert len(parsed.select(".failure")) == len(names)
+    assert all("Tried: a(b)." in each.text for each in parsed.select(".failure")) is (
+        spoil is fails
+    )
+    assert len(parsed.select(".answer")) == solutions  # what is the learner's is never left out
     if spoil is fails:
         assert feedback.LEFT_OUT[feedback.ANSWER] not in page
-        # Of what was given, code goes (the tests' tools above all); text of one exercise alone.
-        texts = found.select(".given .text")
+        # Of what was given, code goes (the tests' tools above all), and text hardly ever.
+        texts = parsed.select(".given .text")
         gone = [text for text in texts if feedback.LEFT_OUT[feedback.GIVEN] in text.text]
         assert len(texts) > 10
-        assert len(gone) <= (len(texts) // 4 if slug == "10-kv-cache" else 0)
+        assert len(gone) <= (len(texts) // 4 if slug == "10-kv-cache" else 1)
     else:
         assert "characters left out" in page
         assert feedback.LEFT_OUT[feedback.OUTPUT] in page
@@ -353,6 +371,6 @@ def test_a_page_that_was_never_seen_in_a_browser_is_still_a_page():
         page = feedback_here(made)
         assert "<script" not in page
         assert len(page) < 10_000
-    found = words(tree(feedback_here(feedback.refusal("The file `<a>\u202e` is missing."))))
-    assert "could not be graded The file `<a>?` is missing." in found
+    shown = words(tree(feedback_here(feedback.refusal("The file `<a>\u202e` is missing."))))
+    assert "could not be graded The file `<a>?` is missing." in shown
     assert evaluate.ABOUT.name == ""

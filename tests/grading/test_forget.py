@@ -27,7 +27,7 @@ def _table(rows: list[list[str]], encoding: str = "utf-8", end: str = "\n") -> b
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory, empty_gradebook):
+def prepared(tmp_path_factory, empty_gradebook):
     """A course that knows ann, ann2 and bob in every place that there is."""
     folder = Folder(tmp_path_factory.mktemp("forget"))
     shutil.copy(empty_gradebook, folder.root)
@@ -87,13 +87,15 @@ def kept(tmp_path_factory, empty_gradebook):
     (reports / "other.html").write_text("<li>ann2, joann, ann@home</li>")
     (folder.root / "downloads").mkdir()
     (folder.root / "downloads" / "ann.ipynb").write_text(TRACE)
+    (folder.root / "submissions.zip").write_text(TRACE)
+    (reports / "class-second.html").write_text("<li>ann2, bob</li>")
     shutil.copy(folder.root / "gradebook.db", folder.root / "gradebook.db.2026-03-01")
     return folder
 
 
 @pytest.fixture
-def course(kept, tmp_path):
-    shutil.copytree(kept.root, tmp_path / "course", symlinks=True)
+def course(prepared, tmp_path):
+    shutil.copytree(prepared.root, tmp_path / "course", symlinks=True)
     folder = Folder.__new__(Folder)
     folder.root, folder.assignment = tmp_path / "course", NAME
     return folder
@@ -112,7 +114,7 @@ def _contents(folder: Folder) -> dict[str, bytes]:
     return {path.relative_to(folder.root).as_posix(): path.read_bytes() for path in files}
 
 
-LEFT = ("downloads/", "gradebook.db.2026", "reports/class-")
+LEFT = ("downloads/", "submissions.zip", "gradebook.db.2026")
 GONE = [
     "reports/canvas-feedback-warmup.zip: 1 page",
     "reports/moodle-feedback-warmup.zip: 1 page",
@@ -122,6 +124,7 @@ GONE = [
     "reports/csv-warmup.csv: 1 row",
     "roster.csv: 1 row",
     "reports/warmup-ann.html: page",
+    "reports/class-warmup.html: page, which the next `make report` writes anew",
     "submitted/ann: folder, 1 file",
     "autograded/ann: folder, 3 files",
     "feedback/ann: folder, 3 files",
@@ -139,7 +142,7 @@ def test_a_look_lists_all_and_changes_nothing(course, capsys):
     out = capsys.readouterr().out
     listed = out.split("Left as it is")[0].splitlines()
     assert listed == ["Would delete what there is of ann:", *(f"  {line}" for line in GONE)]
-    for text in ("reports/class-warmup.html", "gradebook.db.2026-03-01", "downloads/"):
+    for text in ("gradebook.db.2026-03-01", "downloads/, submissions.zip"):
         assert f"  {text}" in out.split("Left as it is")[1]
     assert "other.html" not in out
     for line in GONE:  # said once: what would be deleted is not left as it is
@@ -204,11 +207,11 @@ def test_it_is_safely_repeated(course, capsys):
     assert _contents(course) == before
 
 
-def test_one_that_was_interrupted_is_finished_by_the_next(kept, tmp_path, monkeypatch):
+def test_one_that_was_interrupted_is_finished_by_the_next(prepared, tmp_path, monkeypatch):
     """Stopped after each step in turn."""
     ends = []
     for stop in range(len(GONE)):
-        shutil.copytree(kept.root, tmp_path / str(stop), symlinks=True)
+        shutil.copytree(prepared.root, tmp_path / str(stop), symlinks=True)
         folder = Folder.__new__(Folder)
         folder.root, folder.assignment = tmp_path / str(stop), NAME
         steps = forget._steps
@@ -289,8 +292,8 @@ def test_a_row_that_only_shares_a_name_stays_and_is_said(course, capsys):
     roster.write_text("learner,full name\nann9,Ann Lee\nzoe,Zoe Zed\n")
     assert _forget(course, "ann") == 0
     assert "ann9,Ann Lee" in roster.read_text()
-    said = "roster.csv (a row has their name, and another login, address or number)"
-    assert said in capsys.readouterr().out
+    line = "roster.csv (a row has their name, and another login, address or number)"
+    assert line in capsys.readouterr().out
 
 
 def test_a_row_that_has_nothing_but_the_name_goes(course):
@@ -355,9 +358,9 @@ def _ignored(*paths: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_git_ignores_learners_data_wherever_commands_put_it(kept, tmp_path):
+def test_git_ignores_learners_data_wherever_commands_put_it(prepared, tmp_path):
     """After commands of ours and of nbgrader nothing that they wrote would be committed."""
-    shutil.copytree(kept.root, tmp_path / "course", symlinks=True)
+    shutil.copytree(prepared.root, tmp_path / "course", symlinks=True)
     folder = Folder.__new__(Folder)
     folder.root, folder.assignment = tmp_path / "course", NAME
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]

@@ -173,8 +173,8 @@ def test_a_page_says_what_failed_and_hides_the_test(graded):
     blank = graded.words("blank")
     assert "Nothing is filled in here yet. Your line 2: raise NotImplementedError()" in blank
     # The instructor's copy holds it all.
-    kept = graded.root / "autograded" / "close" / NAME / f"{NAME}.ipynb"
-    assert SECRET in kept.read_text()
+    copy = graded.root / "autograded" / "close" / NAME / f"{NAME}.ipynb"
+    assert SECRET in copy.read_text()
 
 
 def test_a_page_does_not_repeat_what_the_tests_passed(graded):
@@ -238,8 +238,8 @@ def test_a_resubmission_that_fails_takes_the_old_score_away(course):
     assert course.scores() == {"ada": ("3.0", "graded"), "bob": ("0.0", "zero")}
     assert course.gradebook() == {"ada": 3.0, "bob": 0.0}
     assert "Python stopped" in course.page("ada")
-    kept = course.root / "autograded" / "bob" / NAME / f"{NAME}.ipynb"
-    assert "its JSON is broken" in nbformat.read(kept, as_version=4).cells[0].source
+    copy = course.root / "autograded" / "bob" / NAME / f"{NAME}.ipynb"
+    assert "its JSON is broken" in nbformat.read(copy, as_version=4).cells[0].source
 
     course.hand_in("ada", answers(**RIGHT))
     assert course.grade("--learner", "ada") == 0

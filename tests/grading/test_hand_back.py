@@ -114,7 +114,7 @@ def pages(course, system):
 def test_moodles_worksheet_comes_back_with_grades_and_nothing_else_changed(graded, back):
     course = graded["moodle"]
     template = course.root / "export.csv"
-    code, said = back(course, "moodle", template)
+    code, output = back(course, "moodle", template)
     assert code == 0
     before, after = template.read_bytes(), written(course, "moodle")
     assert after.startswith(b"\xef\xbb\xbf")
@@ -122,17 +122,17 @@ def test_moodles_worksheet_comes_back_with_grades_and_nothing_else_changed(grade
     changed[1][4], changed[2][4] = "5.00", "2.00"
     assert cells(after) == changed
     # Rows without a grade, and the header, are the template's bytes.
-    kept = [line for line in before.split(b"\r\n") if line in after.split(b"\r\n")]
-    assert kept == [before.split(b"\r\n")[index] for index in (0, 3, 4)]
-    assert "2 grades, 2 pages" in said
-    assert f"in the template, without a grade (1):\n  {CY}: nothing of theirs" in said
-    found = pages(course, "moodle")
+    unchanged = [line for line in before.split(b"\r\n") if line in after.split(b"\r\n")]
+    assert unchanged == [before.split(b"\r\n")[index] for index in (0, 3, 4)]
+    assert "2 grades, 2 pages" in output
+    assert f"in the template, without a grade (1):\n  {CY}: nothing of theirs" in output
+    members = pages(course, "moodle")
     # Moodle reads fullname_PARTICIPANT_plugintype_plugin_ at the underscores.
-    assert list(found) == [
+    assert list(members) == [
         f"{ADA}_7_assignsubmission_file_/{NAME}.html",
         f"{BOB}_8_assignsubmission_file_/{NAME}.html",
     ]
-    for name, page in found.items():
+    for name, page in members.items():
         learner = {"7": "ada", "8": "bob"}[name.split("_")[1]]
         assert page == course.page(learner)
 
@@ -140,7 +140,7 @@ def test_moodles_worksheet_comes_back_with_grades_and_nothing_else_changed(grade
 def test_canvas_export_comes_back_with_grades_and_nothing_else_changed(graded, back):
     course = graded["canvas"]
     template = course.root / "export.csv"
-    code, said = back(course, "canvas", template)
+    code, output = back(course, "canvas", template)
     assert code == 0
     after = written(course, "canvas")
     assert after.startswith(b"\xef\xbb\xbf")
@@ -148,14 +148,14 @@ def test_canvas_export_comes_back_with_grades_and_nothing_else_changed(graded, b
     changed = [[*row] for row in EXPORT]
     changed[3][6], changed[4][6] = "5.00", "2.00"
     assert cells(after) == changed
-    assert "in the template, without a grade (1):\n  Chloé Ångström" in said
+    assert "in the template, without a grade (1):\n  Chloé Ångström" in output
     # Canvas takes the first two numbers between underscores: the user's and the file's.
-    found = pages(course, "canvas")
-    assert list(found) == [
+    members = pages(course, "canvas")
+    assert list(members) == [
         f"lovelaceada_101_9001_{NAME}-2.html",
         f"oneilbob_LATE_102_9002_{NAME}.html",
     ]
-    assert found[f"lovelaceada_101_9001_{NAME}-2.html"] == course.page("alovelace")
+    assert members[f"lovelaceada_101_9001_{NAME}-2.html"] == course.page("alovelace")
 
 
 def test_a_table_of_ones_own_gets_a_column(graded, back, tmp_path):
@@ -165,7 +165,7 @@ def test_a_table_of_ones_own_gets_a_column(graded, back, tmp_path):
         ["Lovelace", "Ada", "ADA@uni.example", "A"],
     ]
     rows += [["Nobody", "Nils", "nils@uni.example", "B"]]
-    code, said = back(
+    code, output = back(
         course, "csv", table(tmp_path / "t.csv", rows, delimiter=";"), "--column", "W1"
     )
     assert code == 0
@@ -174,9 +174,9 @@ def test_a_table_of_ones_own_gets_a_column(graded, back, tmp_path):
         "Lovelace;Ada;ADA@uni.example;A;5.00\n"
         "Nobody;Nils;nils@uni.example;B;\n"
     )
-    assert "with a grade, but not in the template (1):\n  bob: has a grade, and no row" in said
-    assert "Nils Nobody: nothing of theirs was collected" in said
-    code, said = back(course, "csv")
+    assert "with a grade, but not in the template (1):\n  bob: has a grade, and no row" in output
+    assert "Nils Nobody: nothing of theirs was collected" in output
+    code, output = back(course, "csv")
     assert code == 0
     table_ = cells(written(course, "csv"))
     assert table_[1][:6] == ["ada", "Lovelace", "Ada", "ada@uni.example", "5.00", "5"]
@@ -188,9 +188,9 @@ def test_a_number_of_points_that_differs_is_refused_or_converted(graded, back, t
     template = table(tmp_path / "w.csv", rows)
     reports = course.root / "reports" / f"moodle-{NAME}.csv"
     reports.unlink(missing_ok=True)
-    code, said = back(course, "moodle", template)
+    code, output = back(course, "moodle", template)
     assert code == 2
-    assert f"Moodle counts 100 points in the column 'Grade', and {NAME} has 5" in said
+    assert f"Moodle counts 100 points in the column 'Grade', and {NAME} has 5" in output
     assert not reports.exists()
     assert back(course, "moodle", template, "--scale")[0] == 0
     assert [row[4] for row in cells(written(course, "moodle"))[1:]] == ["100.00", "40.00", ""]
@@ -206,9 +206,9 @@ def test_numbers_follow_the_templates_decimal_comma(graded, back, tmp_path):
 
 def test_a_grade_that_moodle_locks_is_left_and_named(graded, back, tmp_path):
     rows = [*SHEET[:2], worksheet_row(8, BOB, "bob@uni.example", "-", change="No"), SHEET[3]]
-    _, said = back(graded["moodle"], "moodle", table(tmp_path / "w.csv", rows))
+    _, output = back(graded["moodle"], "moodle", table(tmp_path / "w.csv", rows))
     assert [row[4] for row in cells(written(graded["moodle"], "moodle"))[1:]] == ["5.00", "", ""]
-    assert f"{BOB}: Moodle says that this grade cannot be changed" in said
+    assert f"{BOB}: Moodle says that this grade cannot be changed" in output
 
 
 def test_rows_are_found_by_number_address_and_name_but_never_by_half(graded, back, tmp_path):
@@ -218,9 +218,9 @@ def test_rows_are_found_by_number_address_and_name_but_never_by_half(graded, bac
         worksheet_row(30, ADA, "lovelace@uni.example"),  # a namesake
         worksheet_row(8, BOB, ""),
     ]
-    _, said = back(course, "moodle", table(tmp_path / "w.csv", rows))
+    _, output = back(course, "moodle", table(tmp_path / "w.csv", rows))
     assert [row[4] for row in cells(written(course, "moodle"))[1:]] == ["", "2.00"]
-    assert "ada: has a grade, and no row in the template" in said
+    assert "ada: has a grade, and no row in the template" in output
     rows[1] = worksheet_row(31, "Ada Byron", "ADA@uni.example")  # her address, and another name
     back(course, "moodle", table(tmp_path / "w.csv", rows))
     assert [row[4] for row in cells(written(course, "moodle"))[1:]] == ["5.00", "2.00"]
@@ -235,10 +235,10 @@ def test_another_assignments_worksheet_is_refused(graded, back, tmp_path):
         worksheet_row(90, ADA, "ada@uni.example"),
         worksheet_row(91, BOB, "bob@uni.example"),
     ]
-    code, said = back(course, "moodle", table(tmp_path / "w.csv", rows))
+    code, output = back(course, "moodle", table(tmp_path / "w.csv", rows))
     assert code == 2
-    assert said.startswith(f"Assignment {NAME}\n")
-    assert "participant 90 there, and was 7 when warmup was collected" in said
+    assert output.startswith(f"Assignment {NAME}\n")
+    assert "participant 90 there, and was 7 when warmup was collected" in output
     assert not reports.exists()
 
 
@@ -280,17 +280,17 @@ def test_a_template_that_cannot_take_grades_is_refused(
     course = graded["moodle"]
     before = {path: path.read_bytes() for path in (course.root / "reports").iterdir()}
     template = table(tmp_path / "t.csv", rows) if rows else None
-    code, said = back(course, system, template, *options)
+    code, output = back(course, system, template, *options)
     assert code == 2
-    assert re.search(reason, said)
+    assert re.search(reason, output)
     assert {path: path.read_bytes() for path in (course.root / "reports").iterdir()} == before
 
 
 def test_before_grading_there_is_nothing_to_return(tmp_path, empty_gradebook, back):
     course = new_course(tmp_path)
-    code, said = back(course, "csv")
+    code, output = back(course, "csv")
     assert code == 2
-    assert f"first run: make grade ASSIGNMENT={NAME}" in said
+    assert f"first run: make grade ASSIGNMENT={NAME}" in output
     course.hand_in("ada", answers())
     assert back(course, "csv")[0] == 2
     assert not (tmp_path / "gradebook.db").exists()  # looking makes none
@@ -304,10 +304,10 @@ def test_who_has_to_be_graded_again_gets_no_grade(graded, back):
     record = storage.load(progress, "bob")
     try:
         storage.forget(progress, "bob")
-        _, said = back(course, "moodle", course.root / "export.csv")
+        _, output = back(course, "moodle", course.root / "export.csv")
         grades = [row[4] for row in cells(written(course, "moodle"))[1:]]
         assert grades == ["5.00", "", ""]
-        assert f"{BOB}: has to be graded again: not graded" in said
+        assert f"{BOB}: has to be graded again: not graded" in output
         assert list(pages(course, "moodle")) == [f"{ADA}_7_assignsubmission_file_/{NAME}.html"]
     finally:
         storage.save(progress, record)
@@ -317,10 +317,10 @@ def test_names_that_are_formulas_are_kept_for_the_system_and_said(graded, back, 
     course = graded["canvas"]
     rows = [[*row] for row in EXPORT]
     rows[3][0] = "=HYPERLINK(1)"
-    _, said = back(course, "canvas", table(tmp_path / "c.csv", rows))
+    _, output = back(course, "canvas", table(tmp_path / "c.csv", rows))
     after = cells(written(course, "canvas"))
     assert after[3][0] == "=HYPERLINK(1)"
-    assert "1 cells of the template begin like a formula" in said
+    assert "1 cells of the template begin like a formula" in output
     # In a table of our own they are none.
     with collect.open_gradebook(Course.open(course.root)) as gradebook:
         gradebook.update_or_create_student("alovelace", last_name="=1+1", first_name="\x1b[2J")
@@ -339,9 +339,9 @@ def test_a_name_in_the_zip_is_one_file_in_one_folder(graded, back, folder):
     before = path.read_text()
     try:
         path.write_text(json.dumps(json.loads(before) | {"folder": folder}))
-        _, said = back(course, "canvas", course.root / "export.csv")
+        _, output = back(course, "canvas", course.root / "export.csv")
         assert list(pages(course, "canvas")) == [f"oneilbob_LATE_102_9002_{NAME}.html"]
-        assert "alovelace: not in the zip" in said
+        assert "alovelace: not in the zip" in output
     finally:
         path.write_text(before)
 
@@ -353,8 +353,8 @@ def test_a_page_that_is_a_link_is_not_followed(graded, back):
     page.rename(aside)
     try:
         page.symlink_to(course.root / "solutions" / NAME / BOOK)
-        _, said = back(course, "moodle", course.root / "export.csv")
+        _, output = back(course, "moodle", course.root / "export.csv")
         assert list(pages(course, "moodle")) == [f"{ADA}_7_assignsubmission_file_/{NAME}.html"]
-        assert "bob: not in the zip (no page)" in said
+        assert "bob: not in the zip (no page)" in output
     finally:
         aside.replace(page)

@@ -22,6 +22,7 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 from certipy import Certipy
 
@@ -189,9 +190,9 @@ def formgrader(person: Person, call: str, assignment: str = NAME) -> None:
 
 
 def listed(person: Person, status: str) -> list[dict]:
-    found = person.ask(f"/user/{person.name}/assignments?course_id={COURSE}")
-    assert found["success"], found["value"]
-    return [each for each in found["value"] if each["status"] == status]
+    response = person.ask(f"/user/{person.name}/assignments?course_id={COURSE}")
+    assert response["success"], response["value"]
+    return [each for each in response["value"] if each["status"] == status]
 
 
 def act(person: Person, action: str) -> None:
@@ -288,12 +289,11 @@ def test_a_learner_gets_into_nobody_elses_server(ben, cleo, ada):
 
 def token_of(settings, name: str) -> str:
     """The token that the hub gave to somebody's server: their terminals and notebooks have it."""
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            words = dict(each.partition("=")[::2] for each in path.read_text().split("\0"))
-            theirs = words.get("JUPYTERHUB_USER") == name and words.get("JUPYTERHUB_API_TOKEN")
-            if theirs and f":{settings['hub_port']}/" in words.get("JUPYTERHUB_API_URL", ""):
-                return words["JUPYTERHUB_API_TOKEN"]
+    for process in psutil.process_iter(["environ"]):
+        words = process.info["environ"] or {}
+        theirs = words.get("JUPYTERHUB_USER") == name and words.get("JUPYTERHUB_API_TOKEN")
+        if theirs and f":{settings['hub_port']}/" in words.get("JUPYTERHUB_API_URL", ""):
+            return words["JUPYTERHUB_API_TOKEN"]
     raise AssertionError(f"{name} has no server")
 
 
@@ -349,17 +349,17 @@ def test_a_page_of_one_server_reaches_no_other(settings, ada):
     for place, opens in {"/user/ada": True, f"/services/{COURSE}": False}.items():
         url = address(settings, f"{place}/api/events/subscribe").replace("https:", "wss:")
         assert ada.page.evaluate(OPEN, url) is opens, place
-    kept = {cookie["name"]: cookie for cookie in ada.page.context.cookies()}
-    logins = {name for name in kept if "jupyterhub-user" in name or "service" in name}
-    assert len(logins) == 2, kept
+    cookies = {cookie["name"]: cookie for cookie in ada.page.context.cookies()}
+    logins = {name for name in cookies if "jupyterhub-user" in name or "service" in name}
+    assert len(logins) == 2, cookies
     for name in (*logins, "__Host-jupyterhub-hub-login"):
         assert name.startswith("__Host-")
-        assert kept[name]["httpOnly"]
-        assert kept[name]["secure"]
+        assert cookies[name]["httpOnly"]
+        assert cookies[name]["secure"]
     # One cookie of the hub's goes to all domains. It logs nobody in.
-    (everywhere,) = [name for name in kept if kept[name]["domain"].startswith(".")]
+    (everywhere,) = [name for name in cookies if cookies[name]["domain"].startswith(".")]
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        asked(settings, "/hub/api/user", Cookie=f"{everywhere}={kept[everywhere]['value']}")
+        asked(settings, "/hub/api/user", Cookie=f"{everywhere}={cookies[everywhere]['value']}")
 
 
 RUN = """([path]) => new Promise(done => {
@@ -381,13 +381,10 @@ def test_a_kernel_listens_to_its_owner_alone(settings, ben):
     kernel = ben.ask(f"/user/{ben.name}/api/kernels", {"name": "python3"}, "POST")
     printed = ben.page.evaluate(RUN, [f"/user/{ben.name}/api/kernels/{kernel['id']}/channels"])
     assert printed == "42\n"
-    (process,) = [
-        path.parent
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if f"kernel-{kernel['id']}.json" in path.read_text(errors="replace")
+    words = [
+        word for each in psutil.process_iter(["cmdline"]) for word in each.info["cmdline"] or ()
     ]
-    words = process.joinpath("cmdline").read_text().split("\0")
-    (connection,) = [Path(word) for word in words if kernel["id"] in word]
+    (connection,) = [Path(word) for word in words if word.endswith(f"kernel-{kernel['id']}.json")]
     assert json.loads(connection.read_text())["transport"] == "ipc"
     assert connection.parent.stat().st_mode & 0o077 == 0
     sockets = [path for path in connection.parent.iterdir() if path.is_socket()]

@@ -63,23 +63,29 @@ def clone(target: Path) -> Path:
     return target
 
 
+def follow(blocks: list[str], course: Path, home: Path) -> str:
+    """Run a page's commands in a course folder, up to the first that fails; what they print."""
+    done = subprocess.run(
+        ["bash", "-e"],
+        input="\n".join(blocks),
+        cwd=course,
+        # PYTHON: the environment is made already, and must not be made anew for the clone.
+        env={**os.environ, "PYTHON": "true", "PYTHONPATH": str(course), "HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory):
     """The course folder after every command of the pages, and what they printed, block by block."""
     folder, home = clone(tmp_path_factory.mktemp("course")), tmp_path_factory.mktemp("home")
     parts = [f"echo '=== block {name}'\n{block}" for name, block in BLOCKS]
-    done = subprocess.run(
-        ["bash", "-e"],
-        input="\n".join(parts),
-        cwd=folder,
-        # PYTHON: the environment is made already, and must not be made anew for the clone.
-        env={**os.environ, "PYTHON": "true", "PYTHONPATH": str(folder), "HOME": str(home)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    return folder, done.stdout
+    return folder, follow(parts, folder, home)
 
 
 def test_the_main_page_comes_first_and_every_page_of_the_folder_is_read():

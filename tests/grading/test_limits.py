@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from course_folder import ROOT
 
@@ -254,7 +255,7 @@ print(tried(lambda: os.memfd_create("x")))
 
 
 # What the kernel would keep, and with which error it is refused.
-KEPT = {
+REFUSED_CALLS = {
     f"call({(278, 75)[COLUMN]}, write, None, 0, 0)": errno.EPERM,  # vmsplice
     "os.splice(file, write, 1)": errno.EPERM,
     f"call({(276, 77)[COLUMN]}, read, write, 1, 0)": errno.EPERM,  # tee
@@ -283,11 +284,11 @@ os.write(write, b"x")
 file = os.open("/tmp/x", os.O_RDWR | os.O_CREAT)
 os.write(file, b"x")
 os.lseek(file, 0, 0)"""
-    for code in KEPT:
+    for code in REFUSED_CALLS:
         source += f"\ntry:\n    {code}\n    print(0)\nexcept OSError as problem:"
         source += "\n    print(problem.errno)"
     output = pool.run(job(source)).outputs[0][0]["text"].split()
-    assert dict(zip(KEPT, map(int, output), strict=True)) == KEPT
+    assert dict(zip(REFUSED_CALLS, map(int, output), strict=True)) == REFUSED_CALLS
 
 
 def test_a_crash_starts_no_program_of_the_machines():
@@ -377,22 +378,16 @@ time.sleep(100)"""
 SLEEP = "import time; time.sleep(30)"
 
 
-def below(pid: int) -> list[int]:
-    """All processes that descend from one, the nearest first."""
-    texts = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
-    children = [int(word) for text in texts for word in text.split()]
-    return children + [each for child in children for each in below(child)]
-
-
 def bubblewraps(number: int) -> list[int]:
     """The fork server's processes of this name, once there are so many."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
-        with contextlib.suppress(OSError):
-            pids = below(pool.fork_server()._process.pid)
-            found = [pid for pid in pids if Path(f"/proc/{pid}/comm").read_text() == "bwrap\n"]
-            if len(found) == number:
-                return found
+        with contextlib.suppress(psutil.Error):
+            server = psutil.Process(pool.fork_server()._process.pid)
+            below = server.children(recursive=True)
+            running = [each.pid for each in below if each.name() == "bwrap"]
+            if len(running) == number:
+                return running
         time.sleep(0.05)
     raise AssertionError(f"there are not {number}")
 
@@ -404,9 +399,9 @@ def test_a_sandbox_that_is_ended_from_outside_means_another_try(which):
     with ThreadPoolExecutor(1) as threads:
         bubblewraps(0)
         verdict = threads.submit(pool.run, job(SLEEP))
-        found = bubblewraps(2)
+        sandboxes = bubblewraps(2)
         time.sleep(0.5)
-        os.kill(found[which], signal.SIGKILL)
+        os.kill(sandboxes[which], signal.SIGKILL)
         with pytest.raises(ForkServerError, match="the sandbox was ended from outside"):
             verdict.result(20)
 

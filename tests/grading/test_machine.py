@@ -260,8 +260,8 @@ def test_a_fault_in_the_middle_stops_the_batch_and_loses_nothing(
     assert out.count("\n[") + out.startswith("[") < len(NAMES)  # it did not try them all
     folder = course.root / "progress" / NAME
     records = {learner: storage.load(folder, learner) for learner in NAMES}
-    kept = [learner for learner, found in records.items() if found and found.status == "zero"]
-    assert kept == NAMES[:2]
+    zeros = [learner for learner, record in records.items() if record and record.status == "zero"]
+    assert zeros == NAMES[:2]
     _finishes(course, capsys, 2)
 
 

@@ -185,10 +185,10 @@ print({line for path in Path("/proc").glob("[0-9]*/status") for line in path.ope
 
 def test_no_process_of_a_sandbox_has_rights():
     (printed,) = run(RIGHTS)
-    found = dict(re.findall(r"'(\w+):\\t(\w+)\\n'", printed))
+    statuses = dict(re.findall(r"'(\w+):\\t(\w+)\\n'", printed))
     assert printed.count(":") == 4, printed
-    assert int(found["CapEff"], 16) == int(found["CapPrm"], 16) == 0
-    assert (found["NoNewPrivs"], found["Seccomp"]) == ("1", "2")
+    assert int(statuses["CapEff"], 16) == int(statuses["CapPrm"], 16) == 0
+    assert (statuses["NoNewPrivs"], statuses["Seccomp"]) == ("1", "2")
 
 
 @pytest.mark.parametrize("machine", seccomp.MACHINES)

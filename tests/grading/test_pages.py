@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import injections
+import psutil
 import pytest
 from bs4 import BeautifulSoup
 from course_folder import NAME, ROOT
@@ -61,8 +62,8 @@ def hostile_page(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feedback, "MAX_BYTES", 10**8)  # nothing is left out
         patch.setattr(feedback, "FIRST_OUTPUTS", 10**4)
-        found = feedback_here if request.param is feedback_page else graders_page
-        return found(injections.notebook())
+        draw = feedback_here if request.param is feedback_page else graders_page
+        return draw(injections.notebook())
 
 
 def feedback_here(notebook):
@@ -76,14 +77,14 @@ def test_nothing_of_a_submission_acts_on_a_page(hostile_page):
     assert len(parts) > 20 * len(injections.EVERY)
     marks = tree.select(".notebook mark.l, .notebook span.l")  # the page's own boxes for lines
     own = {id(element) for element in marks}
-    found = [each for part in parts for each in part.find_all(True) if id(each) not in own]
-    tags = {element.name for element in found}
+    elements = [each for part in parts for each in part.find_all(True) if id(each) not in own]
+    tags = {element.name for element in elements}
     assert not tags - rendering.TAGS - rendering.ELEMENTS, tags - rendering.TAGS
     for element in tree.find_all(True):
         names = {name.lower() for name in element.attrs}
         calls = {element[name] for name in names if name.startswith("on")}
         assert calls <= {"toggle_name(true);", "toggle_name(false);"}, element
-    for element in found:
+    for element in elements:
         assert not set(element.attrs) & {"name", "srcdoc", "srcset", "ping", "action", "target"}
         assert re.fullmatch(r"(https?://|mailto:|#of-the-notebook-|$).*", element.get("href", ""))
         assert re.fullmatch(r"(data:image/[a-z+]+;base64,[A-Za-z0-9+/=]*)?", element.get("src", ""))
@@ -204,17 +205,29 @@ def f(x): return x
     assert plain.text.strip() == "array([1])"
 
 
+@EXPORTERS
+def test_every_picture_has_a_text_in_its_place(page_of):
+    lost = '<img title="a>b" src="https://evil.example/p.png"> <img src="x.png" alt="mine">'
+    text = f'<img src="attachment:p.png"> {lost}'
+    cell = new_markdown_cell(text, attachments={"p.png": {"image/png": PIXEL}})
+    code = new_code_cell("1", outputs=[new_output("display_data", {"text/html": lost})])
+    _, (words, _, shown) = content(page_of(new_notebook(cells=[cell, code])))
+    here, elsewhere = rendering.NAMELESS, rendering.NOT_HERE
+    assert [image["alt"] for image in words.find_all("img")] == [here, elsewhere, "mine"]
+    assert [image["alt"] for image in shown.find_all("img")] == [elsewhere, "mine"]
+
+
 # --- the process that draws
 
 
 def _look(argument):
     """What a process can do that has been taken over while it drew."""
-    found = {
+    elements = {
         "user": os.getuid(),
         "files": sorted(os.listdir("/")),
         "course": (ROOT / "solutions").exists(),
     }
-    found["processes"] = len([name for name in os.listdir("/proc") if name.isdigit()])
+    elements["processes"] = len([name for name in os.listdir("/proc") if name.isdigit()])
     for name, act in {
         "network": lambda: socket.create_connection(("127.0.0.1", argument["port"]), 1),
         "writes": lambda: Path("/etc/passwd").open("a"),
@@ -224,20 +237,20 @@ def _look(argument):
         try:
             act()
         except (OSError, MemoryError) as refused:
-            found[name] = type(refused).__name__
-    return found
+            elements[name] = type(refused).__name__
+    return elements
 
 
 def test_who_takes_over_the_process_that_draws_has_gained_nothing():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        found = forkserver.boxed(_look, {"port": server.getsockname()[1]}, rendering.BOX, 60)
-    assert found["network"] in ("ConnectionRefusedError", "OSError")
-    assert found["writes"] in ("PermissionError", "FileNotFoundError", "OSError")
-    assert found["memory"] == "MemoryError"
-    assert found["open"] == "OSError"
-    assert found["processes"] <= 4
-    assert not found["course"]
-    assert os.getuid() or found["user"] >= forkserver.FIRST_USER
+        result = forkserver.boxed(_look, {"port": server.getsockname()[1]}, rendering.BOX, 60)
+    assert result["network"] in ("ConnectionRefusedError", "OSError")
+    assert result["writes"] in ("PermissionError", "FileNotFoundError", "OSError")
+    assert result["memory"] == "MemoryError"
+    assert result["open"] == "OSError"
+    assert result["processes"] <= 4
+    assert not result["course"]
+    assert os.getuid() or result["user"] >= forkserver.FIRST_USER
 
 
 def _forever(argument):
@@ -247,15 +260,8 @@ def _forever(argument):
 
 def test_a_process_that_draws_for_ever_is_ended():
     assert forkserver.boxed(_forever, {}, rendering.BOX, 1) == {}
-    gone = [path for path in Path("/proc").glob("[0-9]*/stat") if "(bwrap)" in _stat(path)]
-    assert not [path for path in gone if _stat(path).split()[3] == str(os.getpid())]
-
-
-def _stat(path):
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+    running = [process.info for process in psutil.process_iter(["name", "ppid"])]
+    assert {"name": "bwrap", "ppid": os.getpid()} not in running
 
 
 @pytest.mark.parametrize(
@@ -272,7 +278,11 @@ def test_a_forged_answer_is_cleaned(monkeypatch):
     forged = f"<img src=x onerror={injections.RUN}><h4 class='score'>5</h4>"
     monkeypatch.setattr(forkserver, "boxed", lambda *_: {"html": [forged] * 3})
     pieces = [("code", "x", {}), ("terminal", "y", {}), ("markdown", "z", {})]
-    assert rendering.clean({"pieces": pieces})["html"] == ["5", "5", "<img><h4>5</h4>"]
+    assert rendering.clean({"pieces": pieces})["html"] == [
+        "5",
+        "5",
+        f'<img alt="{rendering.NOT_HERE}"><h4>5</h4>',
+    ]
 
 
 def test_what_would_take_too_long_is_left_and_the_rest_is_drawn():

@@ -135,9 +135,9 @@ def cell(source):
 
 def test_check_names_the_line_of_the_answer_that_failed():
     answer = cell("def answer(x):\n    return x @ x  # here\n")["answer"]
-    with pytest.raises(AssertionError) as found:
+    with pytest.raises(AssertionError) as error:
         probe.check("a product")(lambda: answer(torch.ones(2, 3)))
-    first, second, third, fourth = str(found.value).splitlines()
+    first, second, third, fourth = str(error.value).splitlines()
     assert first == "Tried: a product."
     assert second.startswith("It raised RuntimeError: mat1 and mat2 shapes")
     assert third == "in line 2 of the cell, in `answer`: return x @ x  # here"
@@ -154,16 +154,16 @@ def test_advice_is_given_where_it_helps_and_nowhere_else():
     changed = "was changed in place: work on a new tensor"
     with pytest.raises(AssertionError, match=changed):
         probe.check("e")(lambda: probe.gradients(exponential_in_place, ones, upstream=ones))
-    with pytest.raises(AssertionError) as found:
+    with pytest.raises(AssertionError) as error:
         probe.check("none")(lambda: torch.ones(size=2, shape=3))
-    assert "TypeError" in str(found.value)
-    assert "Print the .shape" not in str(found.value)
+    assert "TypeError" in str(error.value)
+    assert "Print the .shape" not in str(error.value)
 
 
 def test_a_gradient_that_does_not_arrive_is_no_missing_return():
-    (found,) = probe.gradients(lambda x: x.detach() * 2, torch.ones(2), upstream=torch.ones(2))
+    (gradient,) = probe.gradients(lambda x: x.detach() * 2, torch.ones(2), upstream=torch.ones(2))
     with pytest.raises(AssertionError, match=r"^the gradient for x: none arrives"):
-        probe.close(found, torch.ones(2), name="the gradient for x")
+        probe.close(gradient, torch.ones(2), name="the gradient for x")
     probe.close(None, None, name="the gradient for x")
 
 

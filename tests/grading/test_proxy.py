@@ -175,18 +175,18 @@ def test_what_an_answer_passes_to_functions_of_tests_has_a_bound_for_each_cell(
                 receive(line)
             line.sendall(frame(result(None)))
 
-    kept = []  # as a test does that counts
+    held = []  # as a test does that counts
     tests = session(play, seconds=5)
     for _ in range(2):
         for _ in range(2):
-            tests.ask({"do": "call"}, ((kept.append,), {}))
+            tests.ask({"do": "call"}, ((held.append,), {}))
         tests.begin(5)  # another cell
-    assert len(kept) == 8
+    assert len(held) == 8
     for _ in range(2):
-        tests.ask({"do": "call"}, ((kept.append,), {}))
+        tests.ask({"do": "call"}, ((held.append,), {}))
     with pytest.raises(Stopped, match="it passed more than"):
-        tests.ask({"do": "call"}, ((kept.append,), {}))
-    assert len(kept) == 12
+        tests.ask({"do": "call"}, ((held.append,), {}))
+    assert len(held) == 12
 
 
 def test_a_function_of_a_test_ends_with_the_call_that_it_was_passed_to(session):
@@ -263,8 +263,8 @@ def test_any_reply_is_a_result_or_an_exception_that_can_be_shown(reply, data):
     tests, problem = Session(Nobody, Limits()), None
     try:
         tests._read(reply, Body(memoryview(data)))
-    except Exception as found:
-        problem = found
+    except Exception as error:
+        problem = error
     if problem is not None:
         assert hasattr(problem, "shown") or "cannot be looked at" in str(problem)
         assert SplitProbe()._said(problem, test_a_test)

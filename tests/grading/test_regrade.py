@@ -239,21 +239,21 @@ def test_the_settings_turn_the_gpu_on_for_every_way(graded, monkeypatch):
 
 def test_what_is_only_scored_again_costs_the_writer_few_statements(graded, capsys):
     """Processor time of the process that writes is mostly the gradebook's."""
-    said = []
+    outputs = []
 
     def count(connection, cursor, statement, *_):
-        said.append(statement.split()[0])
+        outputs.append(statement.split()[0])
 
     _a_comment_in_the_settings(graded)
     event.listen(Engine, "before_cursor_execute", count)
     try:
         assert _again(graded, capsys, "--learner", "ada")[0] == 0
-        one = len(said)
+        one = len(outputs)
         _settings(graded, "# another\n")
         assert _again(graded, capsys)[0] == 0
     finally:
         event.remove(Engine, "before_cursor_execute", count)
-    assert 0 < len(said) - 2 * one <= 20
+    assert 0 < len(outputs) - 2 * one <= 20
 
 
 def test_limits_count_wherever_they_are_set(graded):
@@ -390,8 +390,8 @@ def test_the_other_ways_say_the_same(graded):
     assert "ada: score changed from 2 to 7: points of double-test 2 to 7" in done["log"]
     assert "Not graded again since something changed" in done["log"]
     summary = graded.root / "reports" / f"grades-{NAME}.json"
-    told = json.loads(summary.read_text())
-    assert (told["run"], told["changed"]) == (0, 1)
+    summary_json = json.loads(summary.read_text())
+    assert (summary_json["run"], summary_json["changed"]) == (0, 1)
     assert _change(graded) == "2 to 7: points of double-test 2 to 7"
     done = formgrader(graded).autograde(NAME, "bob")  # the button runs it in any case
     assert done["success"], done
@@ -491,7 +491,7 @@ def test_a_run_that_ends_before_scores_by_hand_are_gone_leaves_none_to_the_next(
     assert graded.scores()["ada"] == ("0.0", "graded")
 
 
-@pytest.mark.parametrize("step", ["kept", "withdraw"])
+@pytest.mark.parametrize("step", ["entries", "withdraw"])
 def test_a_fault_leaves_scores_by_hand_to_the_file_that_they_are_about(
     graded, capsys, monkeypatch, step
 ):
@@ -500,7 +500,7 @@ def test_a_fault_leaves_scores_by_hand_to_the_file_that_they_are_about(
 
     _by_hand(graded, 1.0, "")
     _again(graded, capsys)
-    kept = Book.kept
+    entries = Book.entries
     for new in (False, True):
         if new:
             graded.hand_in("ada", answers())
@@ -509,7 +509,7 @@ def test_a_fault_leaves_scores_by_hand_to_the_file_that_they_are_about(
             fails = (
                 full
                 if step == "withdraw"
-                else lambda self, name=None: full() if name else kept(self)
+                else lambda self, name=None: full() if name else entries(self)
             )
             patch.setattr(Book, step, fails)
             assert graded.grade("--force") == 1
@@ -533,10 +533,10 @@ def _as_before(folder: Folder, learner: str) -> None:
     """The record of a learner as the edition before wrote it."""
     place = folder.root / "progress" / NAME
     handed_in = submission.collect(folder.path(learner).parent, learner, NAME)
-    kept = asdict(replace(storage.load(place, learner), submission=handed_in.digest))
+    record = asdict(replace(storage.load(place, learner), submission=handed_in.digest))
     for name in ("verdict", "change", "facts", "edition"):
-        del kept[name]
-    (place / f"{learner}.json").write_text(json.dumps(kept | {"fingerprint": "of other rules"}))
+        del record[name]
+    (place / f"{learner}.json").write_text(json.dumps(record | {"fingerprint": "of other rules"}))
 
 
 def test_records_of_the_edition_before_go_on(graded, capsys):

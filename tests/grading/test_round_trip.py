@@ -3,7 +3,6 @@
 import csv
 import html
 import json
-import os
 import re
 import subprocess
 import zipfile
@@ -11,10 +10,11 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import nbformat
+import pytest
 from course_folder import ROOT
 from downloads import WORKSHEET, pack, table, worksheet_row
 from nbgrader.utils import parse_utc
-from test_instructors_page import PAGE, clone
+from test_instructors_page import PAGE, clone, follow
 
 from grading.batch import FOREIGN
 from tools import answers
@@ -118,6 +118,7 @@ def test_due_dates_in_the_text_mean_the_zone_that_they_name():
         assert parse_utc(f"{when} {zone}") == there.astimezone(UTC).replace(tzinfo=None)
 
 
+@pytest.mark.long
 def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
     course, home = clone(tmp_path_factory.mktemp("course")), tmp_path_factory.mktemp("home")
     entries, grades, late = download(course / "downloads")
@@ -125,37 +126,26 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
     parts = [
         f"echo '=== {number}'\n{line}" for number, line in enumerate([*BLOCK.splitlines(), REPORT])
     ]
-    done = subprocess.run(
-        ["bash", "-e"],
-        input="\n".join(parts),
-        cwd=course,
-        # PYTHON: the environment is made already, and must not be made anew for the clone.
-        env={**os.environ, "PYTHON": "true", "PYTHONPATH": str(course), "HOME": str(home)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    said = dict(re.findall(r"=== (\d)\n(.*?)(?==== \d\n|\Z)", done.stdout, re.DOTALL))
+    printed = follow(parts, course, home)
+    answers = dict(re.findall(r"=== (\d)\n(.*?)(?==== \d\n|\Z)", printed, re.DOTALL))
 
     # 1. What it would do.
-    assert "Moodle, 30 files" in said["0"]
-    assert "would be taken (24)" in said["0"]
-    assert "so that its author is told (2):" in said["0"]
-    assert said["0"].count("untouched; ") == 3
-    assert "final FINAL.ipynb: taken as 01-attention.ipynb" in said["0"]
-    assert "tom: Wrong Tom_" in said["0"]
-    assert "another assignment's; left out" in said["0"]
-    assert "answers.pdf: no notebook; left out" in said["0"]
-    assert "nobody in the roster is 'Stranger Zoe'" in said["0"]
-    assert "Nothing was written" in said["0"]
+    assert "Moodle, 30 files" in answers["0"]
+    assert "would be taken (24)" in answers["0"]
+    assert "so that its author is told (2):" in answers["0"]
+    assert answers["0"].count("untouched; ") == 3
+    assert "final FINAL.ipynb: taken as 01-attention.ipynb" in answers["0"]
+    assert "tom: Wrong Tom_" in answers["0"]
+    assert "another assignment's; left out" in answers["0"]
+    assert "answers.pdf: no notebook; left out" in answers["0"]
+    assert "nobody in the roster is 'Stranger Zoe'" in answers["0"]
+    assert "Nothing was written" in answers["0"]
     # 3. With the due date known, and done.
     for learner in late:
-        assert f"  {learner}: by 21 h 30 min" in said["2"]
-    assert "\ntaken (24)" in said["2"]
-    assert "\x1b[2J" not in done.stdout
-    assert "\u202e" not in done.stdout
+        assert f"  {learner}: by 21 h 30 min" in answers["2"]
+    assert "\ntaken (24)" in answers["2"]
+    assert "\x1b[2J" not in printed
+    assert "\u202e" not in printed
 
     # 4. Graded, with lateness.
     with (course / "reports" / f"grades-{ASSIGNMENT}.csv").open(newline="") as file:
@@ -179,7 +169,7 @@ def test_thirty_files_reach_moodles_gradebook(tmp_path_factory):
     for name, page in pages.items():
         assert re.fullmatch(rf"[^_/]+_\d+_assignsubmission_file_/{ASSIGNMENT}\.html", name)
         assert SCRIPT not in page
-    assert "Absent Zed: nothing of theirs was collected" in said["4"]
+    assert "Absent Zed: nothing of theirs was collected" in answers["4"]
     # 6. What to discuss in class.
     page = (course / "reports" / f"class-{ASSIGNMENT}.html").read_text(encoding="utf-8")
     assert MISTAKE.about in html.unescape(page)

@@ -35,11 +35,11 @@ def _binds(words: list[str]) -> list[tuple[str, str]]:
 
 
 def test_a_gpus_devices_are_let_in_when_asked_for_and_nothing_else(machine, monkeypatch):
-    found = sandbox.devices(machine)
-    assert {path.name for path in found} == {*NODES, *FOLDERS}
-    monkeypatch.setattr(sandbox, "devices", lambda: found)
+    devices = sandbox.devices(machine)
+    assert {path.name for path in devices} == {*NODES, *FOLDERS}
+    monkeypatch.setattr(sandbox, "devices", lambda: devices)
     words = sandbox.command(Limits(), info=3, calls=4, root=True, gpu=True)
-    assert _binds(words) == [(str(path), str(path)) for path in found]
+    assert _binds(words) == [(str(path), str(path)) for path in devices]
     # After the new /dev, which would hide them, and before it is shut.
     assert words.index("--dev") < words.index("--dev-bind") < words.index("--remount-ro")
     assert not _binds(sandbox.command(Limits(), info=3, calls=4, root=True))

@@ -44,17 +44,17 @@ languageModelPanels.cache = (() => {
       this.steps = { uncached: new Map(), cached: new Map() }; // length → what its last character cost
       this.measured = undefined;
       this.save.disabled = true;
-      this.counter.textContent = "Press “Write on”: each character is counted and timed here.";
-      this.said = this.verdict.textContent = "";
+      this.counter.textContent = "Press “Write on” to see what each character costs.";
+      this.report = this.verdict.textContent = "";
     }
 
     clear() {
-      this.said = "";
+      this.report = "";
       this.draw(); // what was measured did not depend on the text
     }
 
     words() {
-      return this.said;
+      return this.report;
     }
 
     /** The logits after the text, computed in the chosen way; what it cost goes into the chart. */
@@ -65,9 +65,9 @@ languageModelPanels.cache = (() => {
       if (scheme !== this.model.scheme) return undefined;
       this.steps[way].set(step.length, step);
       const bytes = thousands(step.bytes);
-      const held = step.bytes ? `The cache holds ${bytes} bytes of keys and values.` : "Nothing is kept.";
+      const held = step.bytes ? `The cache holds ${bytes} bytes of keys and values.` : "Nothing is stored.";
       const cost = `${thousands(step.operations)} operations, ${step.ms.toFixed(2)} ms`;
-      this.said = this.counter.textContent = `Character ${step.length}: ${cost}. ${held}`;
+      this.report = this.counter.textContent = `Character ${step.length}: ${cost}. ${held}`;
       return step.logits;
     }
 
@@ -76,7 +76,7 @@ languageModelPanels.cache = (() => {
       this.measuring.abort();
       this.measuring = undefined;
       this.measure.textContent = "Measure both ways";
-      this.verdict.textContent = "Not all lengths have been measured.";
+      this.verdict.textContent = "Stopped before all lengths were measured.";
     }
 
     async measureBoth() {
@@ -99,12 +99,15 @@ languageModelPanels.cache = (() => {
 
     async measureAll(scheme, signal) {
       const { worker } = this.model;
-      await worker.load(scheme);
+      const sizes = await worker.load(scheme);
       if (signal.aborted) return;
-      const measured = { scheme, lengths: [], uncached: [], cached: [], operations: { uncached: [], cached: [] } };
+      const operations = { uncached: [], cached: [] };
+      const measured = { scheme, sizes, lengths: [], uncached: [], cached: [], operations };
       this.measured = measured;
-      const longest = scheme === "learned" ? languageModels().TRAIN_LENGTH : Infinity;
-      for (const length of LENGTHS.filter((each) => each <= longest)) {
+      // The first calls of a program are slow, until the browser has compiled it: they are made and not recorded.
+      await worker.ask("measure", { scheme, length: LENGTHS[0], rounds: ROUNDS });
+      if (signal.aborted) return;
+      for (const length of LENGTHS.filter((each) => each <= sizes.maxLength)) {
         const both = await worker.ask("measure", { scheme, length, rounds: ROUNDS });
         if (signal.aborted) return;
         measured.lengths.push(length);
@@ -120,12 +123,12 @@ languageModelPanels.cache = (() => {
       const first = crossover(measured.lengths, measured.uncached, measured.cached);
       this.verdict.textContent =
         first === null
-          ? "Here the cache pays at none of these lengths: the middle half of the ratios reaches down to 1.2 or less " +
-            "at the longest."
+          ? "Here the cache pays at none of these lengths: even at the longest, a character without it takes at most " +
+            "1.2 times as long in a quarter of the rounds or more."
           : `Here the cache pays from ${first} characters on` +
-            (first === LENGTHS[0] ? ", the shortest text that was timed" : "") +
-            ": there, and at each longer text, a character takes at least 1.2 times as long without it, in three " +
-            "quarters of the rounds.";
+            (first === LENGTHS[0] ? ", the shortest length timed" : "") +
+            ": at this length and every longer one, a character takes at least 1.2 times as long without the cache " +
+            "in three quarters of the rounds.";
       this.save.disabled = false;
       this.draw();
     }
@@ -168,9 +171,9 @@ languageModelPanels.cache = (() => {
     }
 
     drawTable() {
-      const { measured, model } = this;
-      if (!measured || !model.sizes) return this.table.replaceChildren("Nothing has been measured yet.");
-      const { nLayers, width } = model.sizes;
+      const { measured } = this;
+      if (!measured) return this.table.replaceChildren("Nothing has been measured yet.");
+      const { nLayers, width } = measured.sizes;
       const rows = measured.lengths.map((length, i) => [
         String(length),
         ...WAYS.map((way) => milliseconds(measured[way][i]).toFixed(3)),
@@ -184,8 +187,8 @@ languageModelPanels.cache = (() => {
 
     /** A record as benchmarks/kv_cache.py makes them: chapter 10 draws it from benchmarks/results. */
     record() {
-      const { scheme, lengths, uncached, cached, bandwidth, throughput } = this.measured;
-      const { nLayers, nHeads, width, headDim, symbols } = this.model.sizes;
+      const { scheme, sizes, lengths, uncached, cached, bandwidth, throughput } = this.measured;
+      const { nLayers, nHeads, width, headDim, symbols } = sizes;
       const model = {
         name: SCHEMES[scheme].name,
         n_layers: nLayers,

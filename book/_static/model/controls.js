@@ -5,14 +5,14 @@
 const languageModelControls = (() => {
   const { html } = languageModelCharts;
 
-  /** Each scheme: its name, what it does, and its colour. */
+  /** Each scheme: its name, how position enters, and its style in charts. */
   const SCHEMES = {
-    none: { name: "no scheme", says: "order is not told", style: "s2" },
-    sinusoidal: { name: "sinusoids", says: "waves are added", style: "s1" },
-    learned: { name: "learned table", says: "vectors are added", style: "s3" },
-    rope: { name: "RoPE", says: "rotation", style: "s0" },
-    alibi: { name: "ALiBi", says: "distance costs", style: "s4" },
-    t5: { name: "T5", says: "learned distances", style: "s5" },
+    none: { name: "no scheme", style: "s2" },
+    sinusoidal: { name: "sinusoids", mechanism: "added", style: "s1" },
+    learned: { name: "learned table", mechanism: "added", style: "s3" },
+    rope: { name: "RoPE", mechanism: "rotation", style: "s0" },
+    alibi: { name: "ALiBi", mechanism: "bias", style: "s4" },
+    t5: { name: "T5", mechanism: "learned bias", style: "s5" },
   };
 
   const NAMES = { "\n": "⏎", " ": "␣", "\t": "⇥" };
@@ -46,17 +46,25 @@ const languageModelControls = (() => {
 
   const numbered = (n) => Array.from({ length: n }, (_, i) => [i, String(i + 1)]);
 
-  /** A slider in its label, with its value beside it; say(value) puts the value into words. */
-  function slider(words, { min = 0, max, value, say }) {
+  /** Let a menu offer the numbers 1 to n; what is chosen stays chosen. */
+  function offer(control, n) {
+    if (control.length === n) return;
+    const { value } = control;
+    control.replaceChildren(...select(numbered(n), value).children);
+    control.value = value;
+  }
+
+  /** A slider in its label, with its value beside it; describe(value) puts the value into words. */
+  function slider(words, { min = 0, max, value, describe }) {
     const control = html("input", { type: "range", min, max, value, autocomplete: "off" });
     const shown = html("b", { "aria-hidden": "true" });
-    control.say = () => {
-      const said = say(+control.value);
-      control.setAttribute("aria-valuetext", said);
-      shown.textContent = said;
+    control.showValue = () => {
+      const description = describe(+control.value);
+      control.setAttribute("aria-valuetext", description);
+      shown.textContent = description;
     };
-    control.addEventListener("input", control.say);
-    control.say();
+    control.addEventListener("input", control.showValue);
+    control.showValue();
     return { control, label: labelled(words, control, shown) };
   }
 
@@ -82,6 +90,7 @@ const languageModelControls = (() => {
     labelled,
     select,
     numbered,
+    offer,
     slider,
     button,
     fold,

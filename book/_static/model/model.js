@@ -50,6 +50,9 @@ function languageModels() {
     for (const [name, shape] of stored.shapes) {
       const values = new Float32Array(sizeOf(shape));
       for (let i = 0; i < values.length; i++, at += 2) values[i] = fromHalf(halves.getUint16(at, true));
+      if (!values.every(Number.isFinite)) {
+        throw new Error(`The weights of this scheme arrived damaged: ${name} has values that are not numbers.`);
+      }
       parameters[name] = values;
     }
     const width = stored.shapes.find(([name]) => name === "embedding.weight")[1][1];
@@ -377,6 +380,7 @@ function languageModels() {
     count,
     bucketStarts,
     fromHalf,
+    ROPE_BASE,
     TRAIN_LENGTH,
     BLOCK,
   };

@@ -14,7 +14,7 @@
 
 (() => {
   const { html } = languageModelCharts;
-  const { SCHEMES, sign, thousands, labelled, select, numbered, slider, button, fold } = languageModelControls;
+  const { SCHEMES, sign, thousands, labelled, select, offer, slider, button, fold } = languageModelControls;
   const models = languageModels(); // for what takes no time: draws
   const { TRAIN_LENGTH } = models;
   const LONGEST = 512; // characters of a text
@@ -36,6 +36,8 @@
   }
 
   class Model {
+    #worker;
+
     constructor(place) {
       const { show = "attention next", text = "", scheme = "rope", layer = 2, head = 1 } = place.dataset;
       const { room, query, title = "A small language model, running on this page", small } = place.dataset;
@@ -44,6 +46,7 @@
       this.symbols = Array.from(text);
       this.written = this.symbols.map(() => false); // whether the model wrote this character
       this.wanted = query === undefined ? undefined : +query; // the query; undefined: the last character
+      this.earlier = []; // the texts before each press of "Write on" since the last edit
       this.chance = models.chances(7);
 
       this.makeControls({ text, scheme, room, layer, head });
@@ -58,23 +61,26 @@
     }
 
     makeControls({ text, scheme, room, layer, head }) {
-      const named = Object.entries(SCHEMES).map(([key, { name, says }]) => [key, `${name} (${says})`]);
-      this.schemes = select(named, scheme);
+      const described = ({ name, mechanism }) => (mechanism ? `${name} (${mechanism})` : name);
+      this.schemes = select(Object.entries(SCHEMES).map(([key, each]) => [key, described(each)]), scheme);
       const rooms = [["all", "the whole text"], [TRAIN_LENGTH, `${TRAIN_LENGTH} characters at most`]];
       this.room = select(rooms, room ?? "all");
-      this.layer = select(numbered(2), layer - 1);
-      this.head = select(numbered(4), head - 1);
+      this.layer = select([[layer - 1, layer]], layer - 1); // the others when the sizes of the model are known
+      this.head = select([[head - 1, head]], head - 1);
       this.query = slider("Query", {
         max: Math.max(this.symbols.length - 1, 0),
         value: this.wanted ?? LONGEST,
-        say: (m) => (m in this.symbols ? `${m} “${sign(this.symbols[m])}”` : "–"),
+        describe: (m) => (m in this.symbols ? `${m} “${sign(this.symbols[m])}”` : "–"),
       });
       const rows = this.small ? 2 : 3;
       this.area = html("textarea", { rows, spellcheck: "false", autocomplete: "off" });
       this.area.value = text;
       this.write = button("Write on", () => (this.writing ? this.stop() : this.writeOn()), { class: "main" });
 
-      this.area.addEventListener("input", () => this.edit());
+      this.area.addEventListener("input", () => {
+        this.earlier = [];
+        this.edit();
+      });
       this.area.addEventListener("keydown", (event) => this.undo(event));
       this.schemes.addEventListener("change", () => this.restart());
       for (const each of [this.room, this.layer, this.head]) each.addEventListener("change", () => this.refresh());
@@ -88,6 +94,7 @@
       const bar = html("div", { class: "model-bar" }, this.write, labelled("Position scheme", this.schemes));
       if (room) bar.append(labelled("Context", this.room));
       const words = html("span", {}, `Your text, up to ${LONGEST} characters`);
+      const further = this.panels.map((panel) => panel.further).filter(Boolean);
       const instead = html("div", { class: "model-instead" }, ...place.childNodes);
       place.replaceChildren(
         html("p", { class: "model-title" }, html("strong", {}, name)),
@@ -95,7 +102,7 @@
         html("label", { class: "model-text" }, words, this.area),
         this.note,
         this.problem,
-        html("div", { class: "model-panels" }, ...this.panels.map((panel) => panel.element)),
+        html("div", { class: "model-panels" }, ...this.panels.map((panel) => panel.element), ...further),
         this.summary,
         this.small ? fold("About this model", this.about) : this.about,
         instead,
@@ -117,15 +124,24 @@
       return this.room.value === "all" ? Infinity : +this.room.value;
     }
 
+    /** The worker, which starts when it is first needed. */
+    get worker() {
+      this.#worker ??= new languageModelLoading.Helper();
+      return this.#worker;
+    }
+
     // --- the text and the settings
 
     edit() {
       this.stop();
-      this.before = undefined;
       const symbols = Array.from(this.area.value);
       this.left = Math.max(symbols.length - LONGEST, 0);
       this.setText(symbols.slice(0, LONGEST));
-      if (this.left) this.area.value = this.text;
+      if (this.left) {
+        const caret = this.area.selectionStart;
+        this.area.value = this.text; // moves the caret to the end
+        this.area.setSelectionRange(caret, caret);
+      }
       this.wanted = undefined; // the last character again
       this.refresh();
     }
@@ -142,18 +158,20 @@
       this.area.scrollTop = this.area.scrollHeight;
     }
 
-    /** Undo what the model wrote since the last press: of that the browser's own undo knows nothing. */
+    /** Undo what the model wrote, press by press: of that the browser's own undo knows nothing. */
     undo(event) {
-      const asked = (event.ctrlKey || event.metaKey) && !event.shiftKey && event.key.toLowerCase() === "z";
-      if (!asked || this.before === undefined) return;
+      const isUndo = (event.ctrlKey || event.metaKey) && !event.shiftKey && event.key.toLowerCase() === "z";
+      if (!isUndo || !this.earlier.length) return;
       event.preventDefault();
-      this.area.value = this.before;
+      this.area.value = this.earlier.pop();
       this.edit();
     }
 
+    /** Another query: its weights are in the answer that is shown, or in the one that is on its way. */
     choose(m) {
       this.wanted = m === this.symbols.length - 1 ? undefined : m;
-      this.refresh();
+      if (this.current) this.draw();
+      else this.refresh();
     }
 
     /** Another scheme. */
@@ -165,16 +183,31 @@
 
     // --- reading
 
+    /** What the worker is asked about. An answer carries it, and is shown only as long as nothing of it has changed. */
+    get request() {
+      const place = { layer: +this.layer.value, head: +this.head.value };
+      return { scheme: this.scheme, text: this.text, room: this.context, ...place };
+    }
+
+    /** Whether an answer is about the text and the settings as they are now. */
+    fits(answer) {
+      return Object.entries(this.request).every(([name, value]) => answer.request[name] === value);
+    }
+
+    /** The answer, unless it is about an earlier text or other settings. */
+    get current() {
+      return this.answer && this.fits(this.answer) ? this.answer : undefined;
+    }
+
     /** Show what the model computes of the text as it is now. */
     async refresh() {
       const { scheme } = this;
       if (!this.symbols.length) {
-        this.clear("There is no text. Type something: a model needs one character at least.");
+        this.clear("There is no text. Type something: the model needs at least one character.");
         return;
       }
-      this.place.setAttribute("aria-busy", String(!this.worker?.sizes.has(scheme)));
       try {
-        this.worker ??= new languageModelLoading.Helper();
+        this.place.setAttribute("aria-busy", String(!this.worker.sizes.has(scheme)));
         await this.worker.load(scheme);
       } catch (error) {
         if (scheme === this.scheme) this.fail(error);
@@ -204,22 +237,35 @@
       const sizes = this.worker.sizes.get(scheme);
       if (!sizes || !this.symbols.length) return false;
       const questions = this.panels.map((panel) => panel.question?.());
-      const usual = { scheme, text: this.text, room: this.context, query: this.wanted };
-      const place = { layer: +this.layer.value, head: +this.head.value };
-      const answer = await this.worker.ask("read", Object.assign(usual, place, ...questions));
-      if (scheme !== this.scheme || usual.text !== this.text) return false;
+      const { request } = this;
+      const answer = await this.worker.ask("read", Object.assign({}, request, ...questions));
+      answer.request = request;
+      if (!this.fits(answer)) return false;
       this.sizes = sizes;
       this.answer = answer;
       return true;
     }
 
+    /** Take from the answer what belongs to the query: its position m, and its weights from `start` to m. */
+    lookUpQuery() {
+      const { answer } = this;
+      const m = Math.min(this.wanted ?? answer.n - 1, answer.n - 1);
+      const start = answer.starts[m];
+      const before = answer.starts.subarray(0, m).reduce((sum, first, i) => sum + i - first + 1, 0);
+      const weights = answer.allWeights?.subarray(before, before + m - start + 1);
+      Object.assign(answer, { m, start, weights });
+    }
+
     draw() {
       const { answer, sizes } = this;
+      this.lookUpQuery();
+      offer(this.layer, sizes.nLayers);
+      offer(this.head, sizes.nHeads);
       this.place.setAttribute("aria-busy", "false");
       this.problem.replaceChildren();
       this.query.control.max = answer.n - 1;
       this.query.control.value = answer.m;
-      this.query.control.say();
+      this.query.control.showValue();
       this.drawNote();
       for (const panel of this.panels) panel.draw();
       this.about.textContent =
@@ -227,23 +273,23 @@
         `parameters, ${sizes.nLayers} layers of ${sizes.nHeads} heads, one token per character. It runs in your ` +
         "browser, and what you type stays on this page.";
       this.place.dataset.length = this.symbols.length;
-      this.sayLater();
+      this.summarizeLater();
     }
 
     drawNote() {
       const { answer, symbols } = this;
-      const unknown = new Set(symbols.filter((_, i) => answer.unknown[i]));
+      const unknown = new Set(symbols.filter((_, i) => answer.unknown[i]).map(sign));
       const notes = [];
       if (unknown.size) {
-        const some = Array.from(unknown, (symbol) => `“${sign(symbol)}”`).slice(0, 6).join(", ");
-        notes.push(`The model does not know ${some}: it reads one and the same token for all of these.`);
+        const some = Array.from(unknown, (shown) => `“${shown}”`).slice(0, 6).join(", ");
+        notes.push(`Not in the model's vocabulary: ${some}. It reads all such characters as the same token.`);
       }
       if (answer.n < symbols.length) {
         const last = answer.n - 1;
-        notes.push(`The table has ${answer.n} positions, 0 to ${last}: what comes after cannot be read.`);
+        notes.push(`The table of positions ends at ${last}, so the model cannot read beyond it.`);
       }
-      if (symbols.length === LONGEST) notes.push(`The text is as long as it may be here: ${LONGEST} characters.`);
-      if (this.left) notes.push(`The last ${thousands(this.left)} of yours were left out.`);
+      if (symbols.length === LONGEST) notes.push(`The text has reached the limit of ${LONGEST} characters.`);
+      if (this.left) notes.push(`The last ${thousands(this.left)} characters of yours were left out.`);
       this.note.textContent = notes.join(" ");
     }
 
@@ -252,12 +298,12 @@
       this.stop();
       this.answer = undefined;
       this.query.control.max = 0;
-      this.query.control.say();
+      this.query.control.showValue();
       this.problem.replaceChildren();
       this.note.textContent = why;
       this.place.setAttribute("aria-busy", "false");
       for (const panel of this.panels) panel.clear();
-      this.sayLater();
+      this.summarizeLater();
     }
 
     fail(error) {
@@ -270,15 +316,16 @@
       this.summary.textContent = "";
     }
 
-    /** Say what the panels show, when the reader pauses and not at each key. */
-    sayLater() {
-      clearTimeout(this.saying);
-      this.saying = setTimeout(() => (this.summary.textContent = this.words()), this.said ? 500 : 0);
-      this.said = true;
+    /** Summarize what the panels show, when the reader pauses and not at each key. */
+    summarizeLater() {
+      clearTimeout(this.summaryTimer);
+      const pause = this.summarized ? 500 : 0;
+      this.summaryTimer = setTimeout(() => (this.summary.textContent = this.words()), pause);
+      this.summarized = true;
     }
 
     words() {
-      const shown = this.answer ? this.panels.map((panel) => panel.words?.()) : [];
+      const shown = this.current ? this.panels.map((panel) => panel.words?.()) : [];
       return [this.note.textContent, ...shown].filter(Boolean).join(" ");
     }
 
@@ -289,7 +336,7 @@
       const writing = new AbortController();
       this.writing = writing;
       this.write.textContent = "Stop";
-      this.before = this.text;
+      this.earlier.push(this.text);
       this.wanted = undefined;
       await this.refresh();
       try {
@@ -310,7 +357,7 @@
         const token = models.draw(this.next.probabilities(logits), this.chance());
         this.append(token ? this.sizes.symbols[token] : UNKNOWN);
         // With reduced motion only the result is shown.
-        await (still.matches && !this.cache ? this.read() : this.refresh());
+        if (!still.matches || this.cache || !(await this.read())) await this.refresh();
         await pause;
       }
     }

@@ -6,6 +6,7 @@
 //   question()   what it needs to know of the worker beside the usual (worker.js, `read`)
 //   words()      what it shows, in words, for the sentence below the panels
 //   restart()    another scheme was chosen
+//   further      what comes after all panels
 // and gets the model (page.js) to ask for its text, its settings and its answer.
 "use strict";
 
@@ -15,7 +16,9 @@ const languageModelPanels = (() => {
   const { SCHEMES, sign, percent, tenths, nats, average, largest } = languageModelControls;
   const { labelled, numbered, slider, button, fold } = languageModelControls;
   const models = languageModels(); // for what takes no time: probabilities
-  const { TRAIN_LENGTH } = models;
+  const { ROPE_BASE, TRAIN_LENGTH } = models;
+  const ENDS = [0, 1, 2, 4, 8].map((factor) => factor * TRAIN_LENGTH);
+  const SPANS = ENDS.slice(1).map((end, i) => [ENDS[i], end]); // of positions, for the means of losses
   const heading = (words) => html("p", { class: "model-head" }, words);
 
   /** The text, each character as blue as the weight that the query gives to it, and the weights of all queries. */
@@ -30,10 +33,9 @@ const languageModelPanels = (() => {
         if (m >= 0) model.choose(m);
       });
       const signs = "Underlined: written by the model. ␣ is a space, ⏎ the end of a line.";
-      const framed = model.small ? "where the model stands" : "the query";
+      const framed = model.small ? "the character that attends to the others" : "the query";
       const blue = "Blue: the square root of the weight, so that small weights show.";
       const key = html("p", { class: "model-key" }, `${blue} Framed: ${framed}. ${signs}`);
-      const text = html("div", {}, this.strip, key);
       const axes = html("p", {}, "Each row is a query, each column a key.");
       const whole = html("div", { class: "model-whole" }, this.map, axes);
       const chosen = html(
@@ -45,8 +47,11 @@ const languageModelPanels = (() => {
       );
       this.element = html("section", { class: "attention" });
       if (model.small) {
-        this.element.append(text, fold("More: layer, head, query, and all weights at once", chosen, whole));
+        this.element.append(this.strip);
+        const settings = fold("Layer, head, query and all weights", chosen, whole);
+        this.further = html("div", { class: "model-further" }, key, settings);
       } else {
+        const text = html("div", {}, this.strip, key);
         this.element.append(chosen, html("div", { class: "model-pictures" }, text, whole));
       }
       this.clear();
@@ -77,7 +82,7 @@ const languageModelPanels = (() => {
         const weight = answer.weights[n - answer.start] ?? 0;
         const kinds = { unknown: answer.unknown[n], query: n === answer.m, written: written[n] };
         return {
-          depth: (Math.round(12 * Math.sqrt(weight)) / 20).toFixed(2), // 0 to 0.6, the same for all heads
+          depth: (Math.round(20 * Math.sqrt(weight)) / 20).toFixed(2), // 0 to 1, the same for all heads
           kind: Object.keys(kinds).filter((kind) => kinds[kind]).join(" "),
         };
       });
@@ -118,30 +123,30 @@ const languageModelPanels = (() => {
       this.model = model;
       this.shown = model.small ? 6 : 8;
       const { TOP_K } = NextPanel;
-      this.temperature = slider("Temperature", { max: 20, value: 10, say: (tenths) => (tenths / 10).toFixed(1) });
+      this.temperature = slider("Temperature", { max: 20, value: 10, describe: (tenths) => (tenths / 10).toFixed(1) });
       this.topK = slider("Top k", {
         max: TOP_K.length - 1,
         value: TOP_K.length - 1,
-        say: (i) => (TOP_K[i] === Infinity ? "all" : String(TOP_K[i])),
+        describe: (i) => (TOP_K[i] === Infinity ? "all" : String(TOP_K[i])),
       });
       for (const { control } of [this.temperature, this.topK]) {
         control.addEventListener("input", () => {
-          if (!model.answer) return;
+          if (!model.current) return;
           this.draw();
-          model.sayLater();
+          model.summarizeLater();
         });
       }
       this.list = html("ol", { class: "model-next" });
-      const says =
-        "A temperature below 1 favours the probable characters, one above 1 the others; " +
-        "with top k only the k most probable can be drawn.";
+      const explanation =
+        "A temperature below 1 makes probable characters more probable still; one above 1 evens the probabilities " +
+        "out. With top k, only the k most probable characters can be drawn.";
       const settings = html("div", { class: "model-row" }, this.temperature.label, this.topK.label);
       this.element = html(
         "section",
         { class: "next" },
         heading("The next character"),
         this.list,
-        fold("Temperature and top k", settings, html("p", {}, says)),
+        fold("Temperature and top k", settings, html("p", {}, explanation)),
       );
     }
 
@@ -161,7 +166,8 @@ const languageModelPanels = (() => {
 
     draw() {
       if (!this.model.answer.logits) {
-        this.list.replaceChildren(html("li", { class: "none" }, "No prediction: the text is longer than the table."));
+        const reason = "No prediction: the text is longer than the table of positions.";
+        this.list.replaceChildren(html("li", { class: "none" }, reason));
         return;
       }
       const best = this.best();
@@ -194,24 +200,24 @@ const languageModelPanels = (() => {
       this.picture = html("div", { class: "model-position" });
       this.caption = html("p");
       this.element = html("section", { class: "position" }, heading("What position adds"), this.picture, this.caption);
-      this.asked = "";
+      this.addedKey = "";
     }
 
     /** What position adds does not depend on the text: it is asked once for each scheme and reach. */
     question() {
       const { symbols, scheme } = this.model;
       const reach = [2, 4, 8].map((factor) => factor * TRAIN_LENGTH).find((each) => symbols.length <= each);
-      return this.asked === `${scheme} ${reach}` ? {} : { reach };
+      return this.addedKey === `${scheme} ${reach}` ? {} : { reach };
     }
 
     draw() {
       const { answer, scheme, head } = this.model;
       if (answer.position) {
         this.added = answer.position;
-        this.asked = `${scheme} ${this.added.n}`;
+        this.addedKey = `${scheme} ${this.added.n}`;
       }
       const columns = this.columns();
-      const drawn = `${this.asked} ${head.value} ${columns}`;
+      const drawn = `${this.addedKey} ${head.value} ${columns}`;
       if (this.drawn !== drawn) {
         this.drawn = drawn;
         const kinds = { none: "Nothing", rope: "Hands", alibi: "Biases", t5: "Biases" };
@@ -221,14 +227,15 @@ const languageModelPanels = (() => {
     }
 
     clear() {
-      this.asked = this.drawn = "";
+      this.addedKey = this.drawn = "";
       this.picture.replaceChildren();
       this.caption.textContent = "";
     }
 
     drawNothing() {
       this.caption.textContent =
-        "Nothing. The model knows of the order only what the causal mask reveals: how many characters a query sees.";
+        "Nothing. All that this model can learn about order comes from the causal mask, which decides how many " +
+        "characters a query sees.";
       return [];
     }
 
@@ -241,10 +248,10 @@ const languageModelPanels = (() => {
     drawHands(columns) {
       const { headDim, turned } = this.added;
       const distance = columns - 1;
-      const turns = (pair) => (distance * 10000 ** ((-2 * pair) / headDim)) / (2 * Math.PI);
+      const turns = (pair) => (distance * ROPE_BASE ** ((-2 * pair) / headDim)) / (2 * Math.PI);
       const [fastest, slowest] = [turns(0).toFixed(2), turns(headDim / 2 - 1).toFixed(4)];
       this.caption.textContent =
-        "Each pair of a head's numbers is rotated by its own angle for each character of distance from the query. " +
+        "For each character of distance from the query, each pair of a head's components rotates by its own angle. " +
         `${distance} characters back, the fastest pair has made ${fastest} turns, the slowest ${slowest}.`;
       return [clockHands(turned, headDim, Array(columns).fill(""), this.caption.textContent)];
     }
@@ -270,8 +277,8 @@ const languageModelPanels = (() => {
       const most = Math.max(...bias, 0);
       const [near, far] = [1, TRAIN_LENGTH - 1].map((d) => short(bias[head * n + d]));
       this.caption.textContent =
-        `Head ${head + 1} adds ${near} to the score of the character before, and ${far} at distance ` +
-        `${TRAIN_LENGTH - 1}, the largest of the training.`;
+        `Head ${head + 1} adds ${near} to the score of the previous character, and ${far} at distance ` +
+        `${TRAIN_LENGTH - 1}, the largest distance in training.`;
       const chart = lineChart({
         x: { from: 0, to: n - 1, label: "distance, in characters" },
         y: { from: least, to: most + (most - least) / 20, label: "added to the score" },
@@ -299,9 +306,9 @@ const languageModelPanels = (() => {
           ? "The table ends there."
           : `Positions from ${TRAIN_LENGTH} on did not occur in training.`;
       this.caption.textContent =
-        `The vector that is added to the input at each position, from 0 at the left to ${positions - 1} at the ` +
-        `right; its ${width} components from top to bottom, blue above 0 and orange below, the deepest ` +
-        `${short(limit)}. ${end}`;
+        `The vectors added to the input: a column for each position, from 0 on the left to ${positions - 1} on the ` +
+        `right, and a row for each of the ${width} components. Blue is positive and orange negative, up to ` +
+        `±${short(limit)} where the colour is deepest. ${end}`;
       const canvas = html("canvas", { class: "model-added", role: "img", "aria-label": this.caption.textContent });
       paint(canvas, steps, width, positions);
       return [canvas];
@@ -333,28 +340,29 @@ const languageModelPanels = (() => {
       return { loss: true };
     }
 
-    /** Compare the schemes on this text; of a new text one must ask again. */
+    /** Compare the schemes on this text. An edit ends the comparison. */
     async compare() {
-      const { text, context: room, worker } = this.model;
+      const { text, context: room } = this.model;
       const compared = { text, room, losses: new Map() };
       this.compared = compared;
       this.missing.textContent = "";
       for (const [scheme, { name }] of Object.entries(SCHEMES)) {
         try {
+          const { worker } = this.model;
           await worker.load(scheme);
           compared.losses.set(scheme, (await worker.ask("losses", { scheme, text, room })).losses);
         } catch (error) {
           this.missing.textContent += `${name} is missing. ${error.message} `;
         }
+        if (this.compared === compared && this.model.text !== text) this.compared = undefined;
         if (this.compared !== compared) return;
-        if (this.model.answer) this.draw();
+        if (this.model.current) this.draw();
       }
     }
 
-    /** Means of the losses in the spans that end at 1, 2, 4 and 8 times the training length. */
+    /** The mean loss of each span. */
     spans(losses) {
-      const ends = [0, 1, 2, 4, 8].map((factor) => factor * TRAIN_LENGTH);
-      return ends.slice(1).map((end, i) => average(losses.slice(ends[i], end)));
+      return SPANS.map(([from, to]) => average(losses.slice(from, to)));
     }
 
     /** The losses to be drawn: those compared, if they are still of this text and context. */
@@ -385,7 +393,7 @@ const languageModelPanels = (() => {
       const chart = lineChart({
         x: { from: 0, to: Math.max(longestFirst[0][1].length - 1, 2 * TRAIN_LENGTH), label: "position, in characters" },
         y: { from: 0, to: LossPanel.HIGHEST, label: "loss, in nats" },
-        marks: [{ x: TRAIN_LENGTH, words: "never trained" }],
+        marks: [{ x: TRAIN_LENGTH, words: "unseen in training" }],
         words: `Loss against position; lines are means over ${block} characters. ${this.words()}`,
         narrow: isNarrow(this.chart),
         lines,
@@ -394,7 +402,7 @@ const languageModelPanels = (() => {
       const above = answer.losses.some((loss) => loss > LossPanel.HIGHEST);
       const triangles = above ? [html("p", {}, `A triangle is a loss above ${LossPanel.HIGHEST}.`)] : [];
       this.chart.replaceChildren(chart, legend(names), ...triangles);
-      const heads = ["scheme", "0–63", "64–127", "128–255", "256–511"];
+      const heads = ["scheme", ...SPANS.map(([from, to]) => `${from}–${to - 1}`)];
       const rows = Array.from(shown, ([name, losses]) => [SCHEMES[name].name, ...this.spans(losses).map(nats)]);
       const context = room.selectedOptions[0].textContent;
       this.table.replaceChildren(table(`Mean loss by position; context: ${context}`, heads, rows));
@@ -412,9 +420,9 @@ const languageModelPanels = (() => {
       const [within] = this.spans(answer.losses);
       const beyond = average(answer.losses.slice(TRAIN_LENGTH));
       const cut = context === TRAIN_LENGTH ? `, context cut to ${TRAIN_LENGTH}` : "";
-      const said = `Mean loss of ${SCHEMES[scheme].name}${cut}: ${nats(within)}`;
-      if (!Number.isFinite(beyond)) return `${said}.`;
-      return `${said} at positions 0 to ${TRAIN_LENGTH - 1}, ${nats(beyond)} from ${TRAIN_LENGTH} on.`;
+      const mean = `Mean loss of ${SCHEMES[scheme].name}${cut}: ${nats(within)}`;
+      if (!Number.isFinite(beyond)) return `${mean}.`;
+      return `${mean} at positions 0 to ${TRAIN_LENGTH - 1}, ${nats(beyond)} from ${TRAIN_LENGTH} on.`;
     }
   }
 

@@ -67,11 +67,21 @@ function languageModelWorker(models, scope) {
       this.tokens.push(...tokens);
     }
 
-    /** The weights that query m of one head gives to the tokens from `start` to m. */
-    weights(m, layer, head) {
-      const { start, weights } = this.rows[m];
-      const n = m - start + 1;
-      return { start, weights: weights[layer].slice(head * n, (head + 1) * n) };
+    /** The first token that each query sees. */
+    starts() {
+      return Int32Array.from(this.rows, ({ start }) => start);
+    }
+
+    /** The weights of all queries of one head, one after the other: query m gives them to the tokens starts[m] to m. */
+    weights(layer, head) {
+      const sizes = this.rows.map(({ start }, m) => m - start + 1);
+      const all = new Float32Array(sizes.reduce((a, b) => a + b, 0));
+      let at = 0;
+      sizes.forEach((n, m) => {
+        all.set(this.rows[m].weights[layer].subarray(head * n, (head + 1) * n), at);
+        at += n;
+      });
+      return all;
     }
 
     /** The weights of all queries of one head, a row for each, as the roots of the weights in steps of 1 to 255. */
@@ -140,7 +150,8 @@ function languageModelWorker(models, scope) {
     return (end - start) / calls;
   }
 
-  let kept = { scheme: "", tokens: [], cache: undefined };
+  // What `step` keeps of the step before: the tokens that its cache has read.
+  let decoding = { scheme: "", tokens: [], cache: undefined };
 
   /** One step of writing, timed: the logits after the last token, with the cache or without. */
   function step(scheme, text, cached) {
@@ -150,13 +161,13 @@ function languageModelWorker(models, scope) {
     let logits;
     let run = () => (logits = models.forward(model, tokens, { lastOnly: true }));
     if (cached) {
-      const fits = kept.scheme === scheme && kept.tokens.every((token, i) => token === before[i]);
-      if (!fits || kept.tokens.length === 0) kept = { scheme, tokens: [], cache: models.newCache(model, 1024) };
-      const { cache } = kept;
-      const unread = before.slice(kept.tokens.length);
-      cache.length = kept.tokens.length;
+      const fits = decoding.scheme === scheme && decoding.tokens.every((token, i) => token === before[i]);
+      if (!fits || decoding.tokens.length === 0) decoding = { scheme, tokens: [], cache: models.newCache(model, 1024) };
+      const { cache } = decoding;
+      const unread = before.slice(decoding.tokens.length);
+      cache.length = decoding.tokens.length;
       if (unread.length) models.forward(model, unread, { cache, lastOnly: true });
-      kept.tokens = before;
+      decoding.tokens = before;
       run = () => {
         cache.length = before.length;
         logits = models.forward(model, last, { cache, lastOnly: true });
@@ -216,18 +227,19 @@ function languageModelWorker(models, scope) {
       const model = models.build(stored);
       made.set(stored.scheme, model);
       const { nLayers, nHeads, width, headDim } = model;
+      const { maxLength } = model.position;
       const weights = Object.values(model.parameters).reduce((sum, values) => sum + values.length, 0);
-      return { nLayers, nHeads, width, headDim, weights, symbols: model.symbols };
+      return { nLayers, nHeads, width, headDim, maxLength, weights, symbols: model.symbols };
     },
-    // map: all weights of the head as well; loss: the losses; reach: what position adds below this distance.
-    read: ({ scheme, text, room, layer, head, query, map, loss, reach }) => {
+    // map: the weights of the head, as numbers and as a picture; loss: the losses; reach: what position adds below
+    // this distance.
+    read: ({ scheme, text, room, layer, head, map, loss, reach }) => {
       const { model, reading, tokens } = read(scheme, text, room);
       const n = reading.rows.length;
-      const m = Math.min(query ?? n - 1, n - 1);
-      const answer = { n, m, unknown: tokens.map((token) => token === 0), ...reading.weights(m, layer, head) };
+      const answer = { n, unknown: tokens.map((token) => token === 0), starts: reading.starts() };
       answer.logits = n < tokens.length ? null : reading.rows[n - 1].logits.slice();
       if (loss) answer.losses = reading.losses();
-      if (map) answer.map = reading.map(layer, head);
+      if (map) Object.assign(answer, { map: reading.map(layer, head), allWeights: reading.weights(layer, head) });
       if (reach) answer.position = describe(model, reach);
       return answer;
     },

@@ -52,6 +52,11 @@ OF_RIGHT_ANSWERS = {
     "matrices, rope-answer: first, second = (2 * rounded(pair, 'bfloat16'), 2 * pair + 1)": (
         "bfloat16 knows the whole numbers up to 256, and no test has so many pairs"
     ),
+    "heads_tables_float32, heads-answer: cos, sin = (angles.cos().to(wide),"
+    " detached(angles.sin().to(wide)))": "positions and frequencies need no gradient",
+    "heads_tables_float32, heads-answer: wide = torch.float64 if x.dtype == torch.float64 else"
+    " torch.float32 -> wide = torch.float64 if frequencies.dtype == torch.float64 else"
+    " torch.float32": "the tables may be more precise than they have to be",
     "own_functions_first, relative-answer: cos, sin = detached(rope_tables(offsets,"
     " frequencies, torch.float64))": "offsets and frequencies are given, and need no gradient",
 }

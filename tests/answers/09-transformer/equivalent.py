@@ -16,10 +16,6 @@ EQUIVALENT = {
     "loss-answer: return squeezed((torch.logsumexp(z, dim=-1) - right).mean())": (
         "the loss has no dimensions"
     ),
-    "encoder-answer: return writing("
-    "x + feed_forward(layer_norm(x, norms[1]), feed_forward_weights), x)": (
-        "at the end x is the first sum, a tensor made here, and no argument"
-    ),
     "greedy-answer: ended = near(best, end_token)": "whole numbers have no tolerance",
 }
 
@@ -50,8 +46,6 @@ RIGHT = {
     ),
 }
 OF_RIGHT_ANSWERS = {
-    "through_numpy, greedy-answer: logits = decoder(torch.from_numpy(text)).numpy() ->"
-    " logits = decoder(torch.from_numpy(text))": "argmax reads either",
     "torch_functions, greedy-answer: while end < text.shape[1] and len(rounded(going,"
     " 'int32')):": "only the length is read",
 }

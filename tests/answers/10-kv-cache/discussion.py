@@ -27,7 +27,7 @@ QUESTIONS = [
     ),
     Question(
         "bytes_of_query_heads bytes_keys_only bytes_are_bits",
-        f"{LAYERS} layers, {QUERY_HEADS} query heads, {KEY_HEADS} key heads of width {WIDTH}, "
+        f"{LAYERS} layers, {QUERY_HEADS} query heads, {KEY_HEADS} KV heads of width {WIDTH}, "
         f"{TOKENS} tokens, {BYTES} bytes a number. How large is the cache? By which factor is "
         "each of these wrong: counting query heads, forgetting the values?",
         f"2 · {LAYERS} · {KEY_HEADS} · {WIDTH} · {TOKENS} · {BYTES} = {NEEDED:,} bytes. Query "

@@ -84,6 +84,9 @@ RIGHT = {
     r"cache-answer: self\.\w+ = rounded\(torch\.empty\(.*": "nothing is held there yet",
     r"cache-answer: self\.\w+\[:, :, start:end\] = widened\(.\)": "and narrowed again",
     r"cache-answer: __init__ = wrong_if\(.*, '(negative|zero|above .*)'\)": COUNTS,
+    r"cache-answer: (k = (ordered|rounded)\(k.*|update = wrong_if\(update, 'k', 'with .*'\))": (
+        "keys of whole numbers are refused, whatever the numbers are"
+    ),
     r"cache-answer: truncate = wrong_if\(.*, '(negative|above .*)'\)": "these lengths are refused",
     r"read-answer: read = wrong_if\(read, 'start', 'negative'\)": "positions are 0 or more",
     r"read-answer: read = wrong_if\(read, 'tokens', 'with .*'\)": WORDS_OF_A_VOCABULARY,
@@ -95,6 +98,9 @@ RIGHT = {
     r"generate-answer: .*rounded\((?!logits\b(?!.*argmax)|model\().*32'\).*": WORDS_OF_A_VOCABULARY,
     r"generate-answer: .*wrong_if\(.*, '(end_token|prompt)', '(with )?(neg|above|some).*": (
         WORDS_OF_A_VOCABULARY
+    ),
+    r"generate-answer: (chosen|logits) = .*widened\((logits|model\().*": (
+        "float64 has every number of a narrower format, in the same order"
     ),
     r"generate-answer: .*, 'max_new_tokens', '(negative|zero|above .*)'\)": COUNTS,
     r"bytes-answer: .*wrong_if\(.*, '(negative|zero|above .*)'\)": COUNTS,

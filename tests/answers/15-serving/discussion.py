@@ -27,7 +27,7 @@ QUESTIONS = [
         "sampled_replaces_from_the_model sampled_quotient_upside_down sampled_accepts_by_p",
         f"The model's probabilities are {row(P)} and the draft's {row(Q)}. With which probability "
         f"is "
-        "the second token accepted if it is drafted? What is a refused token replaced from? Show "
+        "the second token accepted if it is drafted? What is a rejected token replaced from? Show "
         "that the second token comes out as often as the model wants it.",
         f"With p/q = {float(ACCEPT[1]):.2f}. Refused altogether: {float(REFUSED):g}. The residual "
         f"max(p − q, 0), normalized, is {row(RESIDUAL)}: the second token has no share in it, "

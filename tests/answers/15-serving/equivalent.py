@@ -67,9 +67,10 @@ RIGHT = {
     r"greedy-answer: (?!.*\blogits, ').*rounded\(.*'(float|int)32'\).*": TOKENS,
     r"greedy-answer: .*wrong_if\(.*, 'lengths', 'with .*'\)": COUNTS,
     r"prefix-answer: .*rounded\(.*'(float|int)32'\).*": TOKENS,
-    r"prefix-answer: .*wrong_if\(.*, 'prompt', 'with .*'\)": TOKENS,
     r"prefix-answer: .*wrong_if\(.*, 'block_size', '(negative|zero|above .*)'\)": COUNTS,
     r"(memory|prefix|sampled)-answer: .*len\((kept|rounded|widened)\(.*": LENGTH,
+    r"memory-answer: (append = wrong_if\(append, 'rows', 'with .*'\)|rows = ordered\(rows\)|"
+    r"rows = rounded\(rows, 'int32'\))": "rows of whole numbers are refused, whatever they are",
     r"memory-answer: __init__ = wrong_if\(.*, '(negative|zero|above .*)'\)": COUNTS,
     r"memory-answer: self\.(tables|lengths): .* = \{\} -> self\.\1: .* = \{\}": (
         "Python does not look at annotations"
@@ -107,6 +108,4 @@ OF_RIGHT_ANSWERS = {
     "'int32'))), accepted])": LENGTH,
     "fractions_and_objects, values-answer: codes = rounded(((v - low) / safe).round(), 'float32')"
     ".clamp(0, 2 ** bits - 1)": "float32 holds the whole numbers up to 255",
-    "fractions_and_objects, values-answer: safe = torch.where(step > 0, rounded(step, 'float32'), "
-    "1.0)": FLOAT32,
 }

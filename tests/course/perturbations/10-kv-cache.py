@@ -123,7 +123,7 @@ def twice_for_one(feed_forward: type) -> type:
 
 
 def heads_in_turn(attend: Callable) -> Callable:
-    """Repeat the list of key heads, in place of each head: query head h asks h mod H_kv."""
+    """Repeat the list of KV heads, in place of each head: query head h asks h mod H_kv."""
 
     def attend_wrongly(query, key, value, **options):
         group = query.shape[-3] // key.shape[-3]
@@ -199,7 +199,7 @@ PERTURBATIONS = {
         "the feed-forward runs twice on one token", patch={"lib.block.FeedForward": twice_for_one}
     ),
     "eq-gqa": Perturbation(
-        "query heads take the key heads in turn",
+        "query heads take the KV heads in turn",
         patch={"lib.attention.grouped_query_attention": heads_in_turn},
     ),
     "eq-kv-cache-bytes": Perturbation(

@@ -8,11 +8,11 @@ def query_for_key(names):
 
     def names_wrongly(n_layers):
         swapped = {"query": "key", "key": "query"}
-        found = names(n_layers)
-        for ours, theirs in found.items():
+        result = names(n_layers)
+        for ours, theirs in result.items():
             *before, part, kind = theirs.split(".")
-            found[ours] = ".".join([*before, swapped.get(part, part), kind])
-        return found
+            result[ours] = ".".join([*before, swapped.get(part, part), kind])
+        return result
 
     return names_wrongly
 

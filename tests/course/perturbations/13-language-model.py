@@ -53,10 +53,10 @@ def one_too_few(top_p):
     """Leave out the token that reaches p, unless it is the only one."""
 
     def short(logits, p):
-        kept = top_p(logits, p)
-        last = kept.masked_fill(kept.isneginf(), torch.inf).argmin(dim=-1, keepdim=True)
-        several = (kept > -torch.inf).sum(dim=-1, keepdim=True) > 1
-        return torch.where(several, kept.scatter(-1, last, -torch.inf), kept)
+        values = top_p(logits, p)
+        last = values.masked_fill(values.isneginf(), torch.inf).argmin(dim=-1, keepdim=True)
+        several = (values > -torch.inf).sum(dim=-1, keepdim=True) > 1
+        return torch.where(several, values.scatter(-1, last, -torch.inf), values)
 
     return short
 

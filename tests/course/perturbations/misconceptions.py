@@ -80,10 +80,10 @@ def worlds() -> Iterator[tuple[str, tuple[Perturbation, str]]]:
     for cell in read(BOOK / "misconceptions.ipynb").notebook.cells:
         if not cell.id.startswith("right-"):
             continue
-        number, found = cell.id.removeprefix("right-"), [*WHAT_WOULD.finditer(cell.source)]
-        if len(found) != 1:
-            raise ValueError(f"claim {number}: {len(found)} lines on what would change it, not 1")
-        world = found[0]
+        number, matches = cell.id.removeprefix("right-"), [*WHAT_WOULD.finditer(cell.source)]
+        if len(matches) != 1:
+            raise ValueError(f"claim {number}: {len(matches)} lines on what would change it, not 1")
+        world = matches[0]
         if (world["old"] is None) != (number in PATCHES):
             raise ValueError(f"claim {number} needs a change to try, or a patch, and not both")
         if world["old"]:

@@ -8,7 +8,8 @@ def there_and_back(attend, x, mask, order):
     p = torch.eye(len(order), dtype=x.dtype)[order]
     if mask is not None:
         mask = (p @ mask.to(x.dtype) @ p.T).bool()
-    return p.T @ attend(p @ x, mask)
+    result = attend(p @ x, mask)
+    return p.T.to(result.dtype) @ result
 
 
 # %% attention-mask-answer

@@ -7,7 +7,7 @@ import torch
 def rotation(angle):
     zero = torch.zeros_like(angle)
     generator = torch.stack((zero, -angle, angle, zero), dim=-1).unflatten(-1, (2, 2))
-    return torch.linalg.matrix_exp(generator)
+    return torch.linalg.matrix_exp(generator.double()).to(angle.dtype)
 
 
 # %% shift-answer

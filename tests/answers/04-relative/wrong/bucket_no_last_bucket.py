@@ -20,6 +20,6 @@ def relative_position_bucket(relative_position, bidirectional, num_buckets=32, m
     exact = size // 2
     spread = size - exact
     ratio = distance.clamp(min=exact).double() / exact
-    steps = torch.round(ratio.log() / math.log(max_distance / exact) * spread, decimals=9)
+    steps = torch.round(ratio.log() / math.log(max_distance / exact) * spread, decimals=12)
     far = exact + steps.floor().long()
     return first + torch.where(distance < exact, distance, far)

@@ -21,6 +21,8 @@ def apply_rope(x, cos, sin, layout):
 # %% relative-answer
 def relative_scores(query, key, offsets, frequencies):
     d = query.shape[-1]
+    lengths = query.shape[-2], key.shape[-2]
+    offsets = offsets.expand(torch.broadcast_shapes(offsets.shape, lengths))
     angles = offsets.unsqueeze(-1) * frequencies
     first = torch.arange(0, d, 2)
     matrix = torch.zeros(*offsets.shape, d, d, dtype=query.dtype)

@@ -1,6 +1,6 @@
 """The weights are cut off from the gradient.
 
-Loses: attention-causal
+Loses: attention-values, attention-causal
 """
 
 import math

@@ -1,4 +1,4 @@
-"""One leaf for all layers; the result is still part of a graph; a norm more behind post-norm."""
+"""One leaf for all layers; the result is still part of a graph."""
 
 import torch
 
@@ -11,6 +11,7 @@ def gradient_norms(x, w_1, w_2, upstream, placement):
             x = normalize(x + feed_forward(x, w_1[layer], w_2[layer]))
         else:
             x = x + feed_forward(normalize(x), w_1[layer], w_2[layer])
-    loss = (normalize(x) * upstream).sum()
+    output = normalize(x) if placement == "pre" else x
+    loss = (output * upstream).sum()
     (gradient,) = torch.autograd.grad(loss, w_2, create_graph=True)
     return gradient.flatten(1).norm(dim=1)

@@ -23,7 +23,7 @@ def cross_entropy(logits, targets, counts):
 def greedy(decoder, prompt, max_new_tokens, end_token):
     text, said = prompt.numpy(), np.zeros(len(prompt), dtype=bool)
     for _ in range(max_new_tokens):
-        logits = decoder(torch.from_numpy(text)).numpy()
+        logits = decoder(torch.from_numpy(text)).double().numpy()
         best = np.where(said, end_token, logits[:, -1, :].argmax(axis=1))
         said |= best == end_token
         text = np.append(text, best[:, None], axis=1)

@@ -1,4 +1,4 @@
-"""Rounds the number of key heads down where the groups do not fit.
+"""Rounds the number of KV heads down where the groups do not fit.
 
 Loses: bytes
 """

@@ -1,4 +1,4 @@
-"""Where key heads are shared, each is taken for two query heads.
+"""Where KV heads are shared, each is taken for two query heads.
 
 Loses: read-step, read-pieces
 """

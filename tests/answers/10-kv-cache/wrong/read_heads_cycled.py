@@ -1,4 +1,4 @@
-"""Repeats the list of key heads in place of each head: right if there is one.
+"""Repeats the list of KV heads in place of each head: right if there is one.
 
 Loses: read-step, read-pieces
 """

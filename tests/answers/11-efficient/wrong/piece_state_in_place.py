@@ -1,6 +1,6 @@
 """Adds to the state of the caller.
 
-Loses: piece, piece-gradients
+Loses: piece, piece-precision, piece-gradients
 """
 
 import torch

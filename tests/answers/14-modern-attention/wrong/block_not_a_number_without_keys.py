@@ -1,6 +1,6 @@
 """Subtracts -inf from -inf for a query that has seen no key.
 
-Loses: block
+Loses: block, block-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Hides keys with -1e9, which a sink may lie below.
 
-Loses: sink
+Loses: sink, sink-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Subtracts the largest score of the keys: not a number where no key is seen.
 
-Loses: sink
+Loses: sink, sink-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The formula as it is written: its exponentials overflow.
 
-Loses: sink
+Loses: sink, sink-precision
 """
 
 import math

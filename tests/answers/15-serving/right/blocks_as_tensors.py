@@ -70,7 +70,9 @@ def reuse_prefix(held, prompt, block_size):
     for row, text in zip(padded, held, strict=True):
         part = text[: len(prompt) - 1]
         row[: len(part)] = part
-    wrong = torch.cat([padded != prompt[: padded.shape[1]], torch.ones(len(held), 1)], dim=1)
+    ends = torch.tensor([len(text) for text in held]).unsqueeze(1)
+    wrong = (padded != prompt[: padded.shape[1]]) | (torch.arange(padded.shape[1]) >= ends)
+    wrong = torch.cat([wrong, torch.ones(len(held), 1)], dim=1)
     common = wrong.to(torch.uint8).argmax(dim=1).clamp_max(len(prompt) - 1)
     saved = (common // block_size * block_size).tolist()
     best = max(saved)

@@ -126,6 +126,6 @@ def quantize_values(v, bits):
     low, high = v.amin(-1, keepdim=True), v.amax(-1, keepdim=True)
     step = (high - low) / (2**bits - 1)
     low, step = low.float().double(), step.float().double()
-    safe = torch.where(step > 0, step, 1.0)
+    safe = torch.where(step > 0, step, torch.inf)
     codes = ((v - low) / safe).round().clamp(0, 2**bits - 1)
     return codes.to(torch.uint8), low.float(), step.float()

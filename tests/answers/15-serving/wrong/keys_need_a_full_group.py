@@ -1,6 +1,6 @@
 """Fails where no group is full.
 
-Loses: quantize-keys
+Loses: quantize-keys, quantize-precision
 """
 
 import torch

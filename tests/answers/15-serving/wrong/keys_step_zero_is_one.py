@@ -1,6 +1,6 @@
 """Returns a step of 1 where all keys of a group are equal.
 
-Loses: quantize-keys
+Loses: quantize-keys, quantize-precision
 """
 
 import torch

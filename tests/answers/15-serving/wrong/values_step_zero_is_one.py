@@ -1,6 +1,6 @@
 """Returns a step of 1 where all values of a token are equal.
 
-Loses: quantize-values
+Loses: quantize-values, quantize-precision
 """
 
 import torch

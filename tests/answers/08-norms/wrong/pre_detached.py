@@ -1,0 +1,11 @@
+"""Copies x with `detach` so that it stays as it was: no gradient arrives any more.
+
+Loses: pre-norm
+"""
+
+
+# %% pre-norm-answer
+def pre_norm_block(x, attention, feed_forward, norm_1, norm_2):
+    x = x.detach().clone()
+    x = x + attention(norm_1(x))
+    return x + feed_forward(norm_2(x))

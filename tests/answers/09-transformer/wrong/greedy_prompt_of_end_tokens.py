@@ -1,0 +1,22 @@
+"""Writes nothing after prompts that hold the end token alone.
+
+Loses: greedy-ends
+"""
+
+import torch
+
+
+# %% greedy-answer
+def greedy(decoder, prompt, max_new_tokens, end_token):
+    text = prompt
+    if (prompt == end_token).all():
+        return prompt[:, :0]
+    ended = torch.zeros(len(prompt), dtype=torch.bool)
+    for _ in range(max_new_tokens):
+        best = decoder(text)[:, -1].argmax(dim=-1)
+        best = torch.where(ended, end_token, best)
+        text = torch.cat((text, best[:, None]), dim=1)
+        ended = best == end_token
+        if ended.all():
+            break
+    return text[:, prompt.shape[1] :]

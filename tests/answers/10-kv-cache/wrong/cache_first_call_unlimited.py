@@ -1,0 +1,36 @@
+"""Looks at the room only where tokens are held already.
+
+Loses: cache-limits
+"""
+
+import torch
+
+
+# %% cache-answer
+class KVCache:
+    def __init__(self, batch_size, n_kv_heads, max_len, head_dim, value_dim, dtype, device="cpu"):
+        sizes = (batch_size, n_kv_heads, max_len)
+        self.keys = torch.empty(*sizes, head_dim, dtype=dtype, device=device)
+        self.values = torch.empty(*sizes, value_dim, dtype=dtype, device=device)
+        self.length = 0
+
+    def update(self, k, v):
+        start, end = self.length, self.length + k.shape[2]
+        for new, held in ((k, self.keys), (v, self.values)):
+            fitting = (*held.shape[:2], k.shape[2], held.shape[3])
+            if tuple(new.shape) != fitting or new.dtype != held.dtype:
+                raise ValueError(f"{tuple(new.shape)} {new.dtype} in place of {fitting}")
+        if start and end > self.keys.shape[2]:
+            raise ValueError(f"{end} tokens, room for {self.keys.shape[2]}")
+        self.keys[:, :, start:end] = k
+        self.values[:, :, start:end] = v
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def truncate(self, length):
+        if not 0 <= length <= self.length:
+            raise ValueError(f"{length} of {self.length}")
+        self.length = length
+
+    def reset(self):
+        self.length = 0

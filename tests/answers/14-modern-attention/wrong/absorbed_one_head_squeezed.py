@@ -1,0 +1,16 @@
+"""Sends the vectors of a single head without the dimension of the heads.
+
+Loses: absorbed
+"""
+
+import torch
+
+
+# %% absorbed-answer
+def absorbed_attention(query, w_uk, w_uv, attend):
+    d_k = w_uk.shape[-1]
+    sent = torch.cat((query[..., :d_k] @ w_uk.mT, query[..., d_k:]), -1)
+    scale = query.shape[-1] ** -0.5
+    if query.shape[1] == 1:
+        return (attend(sent.squeeze(1), scale).view(query.shape[0], 1, query.shape[2], -1)) @ w_uv
+    return attend(sent, scale) @ w_uv
