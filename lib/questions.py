@@ -32,6 +32,8 @@ from lib.figures import text as word
 __all__ = ["METADATA", "Choice", "Question", "Questions", "marked", "run"]
 
 METADATA = "questions"  # where an output holds them as data
+INDEX = re.compile(r"(?<![\w.])([A-Za-z])_([A-Za-z0-9]+)(?![A-Za-z0-9_])")
+INDEXED = r"<i>\1</i><sub>\2</sub>"
 
 
 class Choice(NamedTuple):
@@ -162,7 +164,7 @@ def run(code: str, **given: Any) -> dict[str, Any]:
 
 
 def _verdict(choice: Choice) -> str:
-    return f"{word('✓ Right.') if choice.holds else word('✗ No.')} {choice.why}"
+    return f"{word('✓ Right.') if choice.holds else word('✗ No.')} {marked(choice.why)}"
 
 
 def _answer(question: Question) -> str:
@@ -171,12 +173,15 @@ def _answer(question: Question) -> str:
 
 
 def marked(text: str) -> str:
-    """A text as HTML, with what is between backticks as code.
+    """A text as HTML, with what is between backticks as code, and elsewhere d_k with its index.
 
-    >>> marked("`q @ k.T` < 1")
-    '<code>q @ k.T</code> &lt; 1'
+    >>> marked("`q @ k.T` < √d_k")
+    '<code>q @ k.T</code> &lt; √<i>d</i><sub>k</sub>'
     """
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+    parts = escape(text, quote=False).split("`")
+    for place, part in enumerate(parts):
+        parts[place] = f"<code>{part}</code>" if place % 2 else INDEX.sub(INDEXED, part)
+    return "".join(parts)
 
 
 STYLE = files("lib").joinpath("questions.css").read_text(encoding="utf-8").strip()

@@ -53,7 +53,7 @@ class Encoder(Stack):
         n_layers: number of blocks.
         n_heads: number of query heads.
         position: the position scheme; none when not given.
-        **options: everything else that :class:`lib.stack.Stack` (embeddings, last norm) and
+        **block: everything else that :class:`lib.stack.Stack` (embeddings, last norm) and
             :class:`lib.block.Block` (each layer) take.
     """
 
@@ -105,8 +105,8 @@ class Decoder(Stack):
         d_model: likewise.
         n_layers: likewise.
         n_heads: likewise.
-        cross_attention: attend to a context as well, such as an encoder's output.
-        **options: as in :class:`Encoder`, ``position`` among them.
+        **block: as in :class:`Encoder`, ``position`` among them, and ``cross_attention``: whether
+            to attend to a context as well, such as an encoder's output.
     """
 
     def forward(

@@ -41,7 +41,7 @@ def test_html_is_escaped_and_backticks_are_code():
     html = asked(*CHOICES, code="a < b").html
     assert "<code>3 &lt; 4</code>" in html
     assert "<pre>a &lt; b</pre>" in html
-    assert 'data-why="✗ No. That is `1 + 2`, not 1 &lt; 2."' in html
+    assert 'data-why="✗ No. That is &lt;code&gt;1 + 2&lt;/code&gt;, not 1 &amp;lt; 2."' in html
     assert html.count('name="sum-0"') == 3
 
 

@@ -147,9 +147,10 @@ def fates(slug: str, mutants: Iterable[Answer]) -> dict[str, str]:
     """What became of each mutant, of one cell each: ``caught``, ``kept`` (all its points) or
     ``idle``, if it kept them and its own `idle()` says that it did nothing.
 
-    A process runs the cells up to the solutions once, forks for each mutant and stops at the first
-    lost point. Tests that do not reach the changed cell's names are left out: a mutant that only
-    they could catch counts as kept. What takes longer than `PATIENCE` is caught.
+    A process runs the cells up to the solutions once, and forks for some mutants at a time. One
+    stops at its first lost point, and the test that caught it is tried first on the next. Tests
+    that do not reach the changed cell's names are left out: a mutant that only they could catch
+    counts as kept. What ends the process, or takes longer than `PATIENCE`, is caught.
     """
     chunks: list[tuple[str, list[Answer]]] = []
     for mutant in mutants:
@@ -181,9 +182,17 @@ def _fates(slug: str, chunk: tuple[str, list[Answer]]) -> dict[str, str]:
             tests.append(book.cells[step.place])
     for cell in tests:
         _compiled(cell.source)  # once, and not in each fork
-    if _fate(reference, tests, space) != "kept":
+    if _tried([reference], tests, space) != ["kept"]:
         raise ValueError(f"the solution of {slug} itself loses points, at cell {changed}")
-    return {each.name: _fate(each.cells[changed], tests, space) for each in mutants}
+    sources = [each.cells[changed] for each in mutants]
+    outcomes: list[str] = []
+    while len(outcomes) < len(sources):
+        left = sources[len(outcomes) :]
+        *more, last = _tried([*left, reference], tests, space)
+        if last != "kept":  # one ended the process, or has spoiled something that tests use
+            more = [_tried([each], tests, space)[0] for each in left[: len(more) + 1]]
+        outcomes += more
+    return dict(zip((each.name for each in mutants), outcomes, strict=True))
 
 
 def _reached(source: str, steps: list[Step]) -> set[str]:
@@ -206,21 +215,55 @@ def _used_names(source: str) -> frozenset[str]:
     return frozenset(name for name in names_used if isinstance(name, str))
 
 
-def _fate(source: str, tests: list[NotebookNode], space: dict) -> str:
-    """Try this source in place of the solution, in a process of its own; return its outcome."""
+def _tried(sources: list[str], tests: list[NotebookNode], space: dict) -> list[str]:
+    """Try these sources in place of the solution, in one process of their own; the outcomes.
+
+    If one ends the process, it is caught, and nothing is known of those that follow.
+    """
+    ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        status = 1
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(PATIENCE)
-            _execute(source, space)
-            if all(_keeps(cell, space) for cell in tests):
-                status = 2 if space["idle"]() else 0
+            with os.fdopen(theirs, "w") as pipe:
+                for source in sources:
+                    signal.alarm(PATIENCE)
+                    with _as_it_was(space):
+                        print(_fate(source, tests, space), file=pipe, flush=True)
         finally:
-            os._exit(status)
-    status = os.waitpid(child, 0)[1]
-    return {0: "kept", 2 << 8: "idle"}.get(status, "caught")
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours) as pipe:
+        outcomes = pipe.read().split()
+    os.waitpid(child, 0)
+    return outcomes if len(outcomes) == len(sources) else [*outcomes, "caught"]
+
+
+def _fate(source: str, tests: list[NotebookNode], space: dict) -> str:
+    """The outcome of one source; the test that catches it moves to the front of the list."""
+    _execute(source, space)
+    for place, cell in enumerate(tests):
+        if not _keeps(cell, space):
+            tests.insert(0, tests.pop(place))
+            return "caught"
+    return "idle" if space["idle"]() else "kept"
+
+
+@contextlib.contextmanager
+def _as_it_was(space: dict) -> Iterator[None]:
+    """Undo what a mutant and the tests change: names and their data, torch's random numbers."""
+    data = (torch.Tensor, list, tuple, dict, set)
+    before = {
+        name: copy.deepcopy(value) if isinstance(value, data) else value
+        for name, value in space.items()
+    }
+    random, dtype = torch.get_rng_state(), torch.get_default_dtype()
+    yield
+    space.clear()
+    space.update(before)
+    torch.set_rng_state(random)
+    torch.set_default_dtype(dtype)
+    torch.set_grad_enabled(True)
 
 
 def _keeps(cell: NotebookNode, space: dict) -> bool:

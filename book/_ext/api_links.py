@@ -84,7 +84,13 @@ def names(objects: dict) -> dict:
     return full | {name: targets[0] for name, targets in short.items() if len(targets) == 1}
 
 
+def without_fields(app: Sphinx, what, name, obj, skip: bool, options) -> bool | None:
+    """Leave out a named tuple's "Alias for field number 0": its docstring lists the fields."""
+    return True if type(obj).__name__ == "_tuplegetter" else None
+
+
 def setup(app: Sphinx) -> dict:
     app.connect("autodoc-process-docstring", with_links, priority=100)  # before napoleon
+    app.connect("autodoc-skip-member", without_fields)
     app.add_post_transform(LinkNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,9 +6,9 @@ Its content is YAML, one entry for each week::
 
 ``read`` names chapters, each with ``all`` of its sections or the difficulties to read, as ``easy
 moderate``; ``build`` names exercises, ``pages`` other pages of the book, ``ask`` is a topic for the
-class. A chapter's
-minutes are those below the headings of its sections, an exercise's those in its first cell, so the
-table follows when they change. Exercises are read from ``exercises/``.
+class. A chapter's minutes are those below the headings of its sections, an exercise's and a page's
+those in its first cell, so the table follows when they change. Exercises are read from
+``exercises/``.
 """
 
 import json
@@ -77,14 +77,14 @@ def reading(text: str, which: str = "all") -> int:
 
 
 def building(text: str) -> tuple[int, int]:
-    """The minutes that an exercise takes, from and to.
+    """The minutes that an exercise or another page takes, from and to.
 
     Raises:
         ValueError: if it does not say.
     """
     match = TIME.search(text)
     if match is None:
-        raise ValueError("an exercise does not say how long it takes")
+        raise ValueError("an exercise or a page does not say how long it takes")
     return int(match[1]), int(match[2] or match[1])
 
 
@@ -116,16 +116,19 @@ def plan(root: Path, weeks: list[dict]) -> tuple[str, list[Path]]:
             title = TITLE.search(text)[1]
             chapters.append(f"[{int(slug[:2])}. {title}](/book/{slug}.ipynb){part}")
         tasks, low, high = [], 0, 0
-        for slug in week.get("build", []):
-            path = root / "exercises" / slug / f"{slug}.ipynb"
-            first, last = building(text_of(path))
+        work = [
+            *(root / "exercises" / slug / f"{slug}.ipynb" for slug in week.get("build", [])),
+            *(root / "book" / f"{name}.ipynb" for name in week.get("pages", [])),
+        ]
+        for path in work:
+            text = text_of(path)
+            first, last = building(text)
             files.append(path)
             low, high = low + first, high + last
-            tasks.append(f"exercise {slug[:2]}")
-        for name in week.get("pages", []):
-            path = root / "book" / f"{name}.ipynb"
-            files.append(path)
-            tasks.append(f"[{TITLE.search(text_of(path))[1]}](/book/{name}.ipynb)")
+            if path.parent.name == "book":
+                tasks.append(f"[{TITLE.search(text)[1]}](/book/{path.name})")
+            else:
+                tasks.append(f"exercise {path.stem[:2]}")
         read_in_all, least, most = read_in_all + read, least + low, most + high
         cells = [number, ", ".join(chapters), read or "", ", ".join(tasks)]
         cells += [minutes(low, high) if high else "", week.get("ask", "")]

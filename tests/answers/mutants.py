@@ -105,7 +105,7 @@ INFINITY = {"-math.inf", "-torch.inf", "-float('inf')", "float('-inf')"}
 FACTS = {"device", "dtype", "ndim", "shape"}  # attributes that are no tensors
 MODULES = {"math", "np", "torch"}
 
-GIVEN = "from tampering import *\nSTORE = {}\n"
+GIVEN = "from tampering import *\nbegin()\nSTORE = {}\n"
 
 SAMPLE = 250  # of so many mutants of right answers one is read
 

@@ -15,6 +15,11 @@ import torch
 _met = []  # not empty once a function here has met what it is meant for
 
 
+def begin() -> None:
+    """Forget what an earlier mutant in this process met."""
+    _met.clear()
+
+
 def idle() -> bool:
     """Whether nothing was there to tamper with."""
     return not _met

@@ -43,7 +43,7 @@ def course(tmp_path):
     )
     write(tmp_path / "book" / "01-one.ipynb", *sections)
     write(tmp_path / "book" / "02-two.ipynb", "# Two", "## B\n\n*30 minutes · moderate*")
-    write(tmp_path / "book" / "end.ipynb", "# The end")
+    write(tmp_path / "book" / "end.ipynb", "# The end", "**Time:** about 10 minutes.")
     for slug, time in (("01-one", "60 to 90 minutes"), ("02-two", "about 20 minutes")):
         write(tmp_path / "exercises" / slug / f"{slug}.ipynb", f"**Time:** {time}.")
     return tmp_path
@@ -60,8 +60,8 @@ def test_minutes_are_added_up_by_week_and_in_all(course_plan, course):
     assert table.splitlines()[2:] == [
         f"| 1 | {one} | 6 | exercise 01 | 60 to 90 | Why? |",
         f"| 2 | {one} (easy sections), {two} | 35 | exercise 01, exercise 02 | 80 to 110 |  |",
-        f"| 3 | {two} (easy and moderate sections) | 30 | [The end](/book/end.ipynb) |  |  |",
-        "| | **All weeks** | **71** | | **140 to 200** | 4 to 5 hours in all |",
+        f"| 3 | {two} (easy and moderate sections) | 30 | [The end](/book/end.ipynb) | 10 |  |",
+        "| | **All weeks** | **71** | | **150 to 210** | 4 to 5 hours in all |",
     ]
     assert {path.name for path in files} == {"01-one.ipynb", "02-two.ipynb", "end.ipynb"}
 
