@@ -10,6 +10,7 @@ import torch
 
 from benchmarks import compression, record
 from lib import extrapolation, results
+from tests.halves import some_now
 from tools import imports
 
 NAMES = sorted(record.EXPERIMENTS)
@@ -394,11 +395,7 @@ def saved_weights():
 
 
 @pytest.mark.parametrize(
-    "entry",
-    [
-        pytest.param(entry, id=entry["arm"]["scheme"], marks=[pytest.mark.long] * (index > 0))
-        for index, entry in enumerate(saved_weights())
-    ],
+    "entry", some_now(saved_weights(), saved_weights()[:1], lambda entry: entry["arm"]["scheme"])
 )
 def test_saved_weights_have_the_recorded_losses(entry):
     skip_on_another_text("extrapolation")

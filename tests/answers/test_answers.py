@@ -12,6 +12,7 @@ import pytest
 from nbclient import NotebookClient
 from nbgrader.utils import determine_grade
 
+from tests.halves import some_now
 from tools import answers, exercises, kill_matrix
 from tools.answers import Answer
 
@@ -19,11 +20,7 @@ SLUGS = exercises.slugs()
 BANKS = {slug: kill_matrix.entries(slug) for slug in SLUGS}
 # `make test` scores every third answer, `make test-long` all of them.
 QUICK = {slug: {"blank", "right/warns", *list(bank)[::3]} for slug, bank in BANKS.items()}
-ENTRIES = [
-    pytest.param(slug, entry, marks=() if entry in QUICK[slug] else pytest.mark.long)
-    for slug, bank in BANKS.items()
-    for entry in bank
-]
+ENTRIES = [(slug, entry) for slug, bank in BANKS.items() for entry in bank]
 ACROSS = pytest.mark.parametrize("slug", SLUGS)
 
 
@@ -58,7 +55,9 @@ def outcomes():
         kill_matrix.write([kill_matrix.table(slug, outcomes[slug]) for slug in SLUGS])
 
 
-@pytest.mark.parametrize(("slug", "entry"), ENTRIES)
+@pytest.mark.parametrize(
+    ("slug", "entry"), some_now(ENTRIES, lambda each: each[1] in QUICK[each[0]])
+)
 def test_each_answer_loses_what_its_header_says_and_nothing_else(outcomes, slug, entry):
     points = answers.graded(answers.notebook(slug))
     answer = BANKS[slug][entry]
@@ -165,15 +164,7 @@ def test_an_answer_that_ends_its_process_is_told():
         list(answers.score_notebooks([nbformat.v4.new_notebook(cells=[cell])]))
 
 
-@pytest.mark.parametrize(
-    "slug",
-    [
-        pytest.param(
-            slug, marks=() if slug in ("01-attention", "10-kv-cache") else pytest.mark.long
-        )
-        for slug in SLUGS
-    ],
-)
+@pytest.mark.parametrize("slug", some_now(SLUGS, ("01-attention", "10-kv-cache")))
 @pytest.mark.parametrize("entry", ["blank", "right/warns"])
 def test_a_real_kernel_gives_the_same_points(outcomes, slug, entry):
     same_in_a_kernel(outcomes, slug, entry)

@@ -98,23 +98,28 @@ def in_one_process(request, tmp_path_factory) -> None:
 VIEWS = [("phone", "light"), ("laptop", "dark"), ("phone", "dark"), ("laptop", "light")]
 
 
-def views_of_pages() -> list:
-    """Every page in every view. One is quick, in turn the first and the second: a page costs
-    seconds to open, and what is wrong with the theme is wrong on many pages."""
+def views_of_pages(
+    views: Iterable[tuple[str, str]] = VIEWS, now: Container[str] | None = None
+) -> list:
+    """Every page in these views. For `make test` those of `now`, or all, in the view in which they
+    are open already: a page costs seconds to open, and what is wrong with the theme is wrong on
+    many pages."""
     return [
         pytest.param(
             (name, *view),
             id="-".join((name, *view)),
-            marks=() if number == place % 2 else pytest.mark.long,
+            marks=()
+            if view == quick_view(name) and (now is None or name in now)
+            else pytest.mark.long,
         )
-        for place, name in enumerate(listed_pages())
-        for number, view in enumerate(VIEWS)
+        for name in listed_pages()
+        for view in views
     ]
 
 
-def some_now_all_later(names: Iterable[str], now: Container[str]) -> list:
-    """Parameters: a few for `make test`; the rest, which are alike, for `make test-long`."""
-    return [pytest.param(name, marks=() if name in now else pytest.mark.long) for name in names]
+def quick_view(name: str) -> tuple[str, str]:
+    """The view in which a page is open already."""
+    return VIEWS[listed_pages().index(name) % 2]
 
 
 @dataclass
@@ -254,11 +259,6 @@ def visit(browser, base):
 def seen(request, visit) -> Visit:
     """Every page in every view."""
     return visit(*request.param)
-
-
-def quick_view(name: str) -> tuple[str, str]:
-    """The view in which a page is open already."""
-    return VIEWS[listed_pages().index(name) % 2]
 
 
 @pytest.fixture(params=listed_pages())

@@ -19,8 +19,9 @@ import torch
 
 from lib import extrapolation, results
 from lib.crossover import crossover, ratio_spread
-from tests.browser.conftest import ROOT, SIZES, Visit, some_now_all_later
+from tests.browser.conftest import ROOT, SIZES, Visit
 from tests.course.test_kv_cache_page import page as chapter_10  # noqa: F401 (a fixture)
+from tests.halves import some_now
 from tests.test_figures import luminance
 
 STATIC = ROOT / "book" / "_static" / "model"
@@ -98,7 +99,7 @@ def test_there_are_a_hundred_texts():
     assert sum(len(text) > extrapolation.TRAIN_LENGTH for text in texts()) >= 20
 
 
-@pytest.mark.parametrize("scheme", some_now_all_later(SCHEMES, ("rope", "t5")))
+@pytest.mark.parametrize("scheme", some_now(SCHEMES, ("rope", "t5")))
 def test_logits_are_those_of_lib(scheme, bare):
     """A hundred texts, at every position, within 1e-4; the tokens are the same too."""
     given = [readable(scheme, text) for text in texts()]
@@ -395,7 +396,7 @@ def test_a_model_is_small_on_the_wire(html):
         assert len(gzip.compress(script)) < 250_000
 
 
-@pytest.mark.parametrize("name", some_now_all_later(PAGES, ("index", "05-rope")))
+@pytest.mark.parametrize("name", some_now(PAGES, ("index", "05-rope")))
 def test_a_model_runs_from_a_folder_offline(name, opened_at, html):
     page = opened_at(address=(html / "book" / f"{name}.html").as_uri(), offline=True)
     asked = []
@@ -412,7 +413,7 @@ def test_a_model_runs_from_a_folder_offline(name, opened_at, html):
     assert page.trouble == []
 
 
-@pytest.mark.parametrize("name", some_now_all_later(PAGES, ("05-rope", "07-extrapolation")))
+@pytest.mark.parametrize("name", some_now(PAGES, ("05-rope", "07-extrapolation")))
 @pytest.mark.parametrize(("size", "theme"), [("phone", "light"), ("laptop", "dark")])
 def test_axe_finds_nothing_while_it_runs(name, size, theme, opened_at, axe):
     page = opened_at(name, size, theme)
@@ -1350,7 +1351,7 @@ def test_the_first_screen_shows_the_model_and_nothing_moves(size, browser, base)
 
 
 @pytest.mark.parametrize("size", ["phone", "laptop"])
-@pytest.mark.parametrize("name", some_now_all_later(PAGES[1:], ("05-rope",)))
+@pytest.mark.parametrize("name", some_now(PAGES[1:], ("05-rope",)))
 def test_the_text_below_stays_when_a_model_starts(name, size, browser, base):
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height})

@@ -10,7 +10,14 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from nbformat import validate
 
-from tests.browser.conftest import REFERENCE, VIEWS, host, listed_pages, page_or_file, quick_view
+from tests.browser.conftest import (
+    REFERENCE,
+    VIEWS,
+    host,
+    listed_pages,
+    page_or_file,
+    views_of_pages,
+)
 
 MEGABYTE = 1_000_000
 
@@ -86,18 +93,9 @@ def test_no_raw_tex_is_left(seen):
 
 # It takes seconds for a chapter. Both sizes and both themes are in the first two views.
 AXE_NOW = ("book/index", "book/05-rope", "book/13-language-model", "book/misconceptions")
-AXE = [
-    pytest.param(
-        (name, *view),
-        id="-".join((name, *view)),
-        marks=() if view == quick_view(name) and name in AXE_NOW else pytest.mark.long,
-    )
-    for name in listed_pages()
-    for view in VIEWS[:2]
-]
 
 
-@pytest.mark.parametrize("view", AXE)
+@pytest.mark.parametrize("view", views_of_pages(VIEWS[:2], now=AXE_NOW))
 def test_axe_finds_nothing(view, visit, axe):
     seen = visit(*view)
     seen.look()

@@ -8,8 +8,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.browser.conftest import SIZES, listed_pages, quick_view, some_now_all_later
+from tests.browser.conftest import SIZES, listed_pages, quick_view
 from tests.browser.test_pages import CHAPTERS
+from tests.halves import some_now
 
 BUDGET = 600_000  # bytes of a chapter's own HTML and images, compressed
 SOME = ("book/index", "book/06-alibi")  # the other pages have the same parts: long
@@ -75,7 +76,7 @@ def stops(page, most: int = 3000) -> list[dict]:
     raise AssertionError(f"after {most} stops Tab is still on the page, at {reached[-1]['html']}")
 
 
-@pytest.mark.parametrize("name", some_now_all_later(READ, SOME))
+@pytest.mark.parametrize("name", some_now(READ, SOME))
 def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
     page = fresh(f"{name}.html")
     page.evaluate("window.MathJax?.startup?.promise.then(() => 0)")
@@ -105,7 +106,7 @@ def test_tab_goes_through_the_page_in_order_and_shows_where_it_is(name, fresh):
     assert beyond == []
 
 
-@pytest.mark.parametrize("name", some_now_all_later(CHAPTERS, SOME))
+@pytest.mark.parametrize("name", some_now(CHAPTERS, SOME))
 def test_questions_are_answered_by_keyboard(name, fresh):
     """Each choice gets its own verdict, one of them is right, and the page sends nothing."""
     page = fresh(f"{name}.html")
@@ -326,7 +327,7 @@ NAMED = {"button", "checkbox", "combobox", "figure", "image", "img", "link", "se
 LANDMARKS = {"banner", "complementary", "contentinfo", "form", "main", "navigation", "region"}
 
 
-@pytest.mark.parametrize("name", some_now_all_later(READ, SOME))
+@pytest.mark.parametrize("name", some_now(READ, SOME))
 def test_a_screen_reader_finds_its_way(name, visit):
     nodes = tree(visit(name, *quick_view(name)).look("laptop"))
     levels = [node["level"] for node in nodes if node["role"] == "heading"]
@@ -345,7 +346,7 @@ def test_a_screen_reader_finds_its_way(name, visit):
 # --- printed
 
 
-@pytest.mark.parametrize("name", some_now_all_later(READ, SOME))
+@pytest.mark.parametrize("name", some_now(READ, SOME))
 def test_on_paper_there_is_the_text_and_nothing_else(name, visit):
     opened = visit(name, *quick_view(name))
     page = opened.look("laptop", "light")
@@ -369,7 +370,7 @@ def test_on_paper_there_is_the_text_and_nothing_else(name, visit):
 # --- from a folder
 
 
-@pytest.mark.parametrize("name", some_now_all_later(READ, ("book/index", "book/05-rope")))
+@pytest.mark.parametrize("name", some_now(READ, ("book/index", "book/05-rope")))
 def test_a_page_opens_from_a_folder(name, browser, html):
     context = browser.new_context(offline=True)
     page = context.new_page()

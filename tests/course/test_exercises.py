@@ -10,6 +10,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests.course.test_notebooks import WITHOUT_EXERCISE
+from tests.halves import some_now
 from tools import answers, exercises
 
 ROOT = answers.ROOT
@@ -225,15 +226,7 @@ def test_each_task_has_a_folded_hint_a_stub_a_test_and_something_to_look_at(slug
 
 
 # Two notebooks here, the others where it is slow: what Validate runs, nbval and the banks run too.
-SOME = pytest.mark.parametrize(
-    "slug",
-    [
-        pytest.param(
-            slug, marks=() if slug in ("01-attention", "10-kv-cache") else pytest.mark.long
-        )
-        for slug in SLUGS
-    ],
-)
+SOME = pytest.mark.parametrize("slug", some_now(SLUGS, ("01-attention", "10-kv-cache")))
 
 
 @SOME

@@ -22,6 +22,7 @@ from course_folder import ROOT
 
 from grading import gradescope as there
 from grading.runner import sandbox
+from tests.halves import some_now
 from tools import answers, gradescope, leaks
 
 SLUG, ANSWER = "01-attention", "softmax"  # the cell with the first answer
@@ -164,9 +165,7 @@ def skip_unless_root(mode: str) -> None:
         pytest.skip("only root can run code as another user, as on Gradescope")
 
 
-ONE_MODE_FIRST = pytest.mark.parametrize(
-    "mode", ["sandbox", pytest.param("account", marks=pytest.mark.long)]
-)
+ONE_MODE_FIRST = pytest.mark.parametrize("mode", some_now(["sandbox", "account"], ["sandbox"]))
 
 
 @ONE_MODE_FIRST

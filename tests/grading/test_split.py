@@ -15,11 +15,11 @@ from grading import batch
 from grading.notebook import Step, answer_names, plan
 from grading.runner import pool
 from grading.runner.job import Job, Verdict
+from tests.halves import some_now
 from tools import answers
 
 SLUGS = sorted(path.name for path in answers.BANKS.iterdir() if (path / "wrong").is_dir())
-QUICK = {"01-attention", "08-norms", "10-kv-cache"}  # of the attacks; the others are long
-ATTACKED = [pytest.param(s, marks=() if s in QUICK else pytest.mark.long) for s in SLUGS]
+ATTACKED = some_now(SLUGS, ("01-attention", "08-norms", "10-kv-cache"))
 
 
 def split_scores(slug: str, notebooks: list[NotebookNode]) -> list[dict[str, float]]:
