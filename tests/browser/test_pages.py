@@ -16,6 +16,7 @@ from tests.browser.conftest import (
     host,
     listed_pages,
     page_or_file,
+    quick_view,
     views_of_pages,
 )
 
