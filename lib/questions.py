@@ -173,14 +173,22 @@ def _answer(question: Question) -> str:
 
 
 def marked(text: str) -> str:
-    """A text as HTML, with what is between backticks as code, and elsewhere d_k with its index.
+    """A text as HTML: what is between backticks as code; elsewhere d_k with its index, and quotes
+    as in print.
 
     >>> marked("`q @ k.T` < √d_k")
     '<code>q @ k.T</code> &lt; √<i>d</i><sub>k</sub>'
+    >>> marked('It is "`a`".')
+    'It is “<code>a</code>”.'
     """
     parts = escape(text, quote=False).split("`")
     for place, part in enumerate(parts):
-        parts[place] = f"<code>{part}</code>" if place % 2 else INDEX.sub(INDEXED, part)
+        if place % 2:
+            parts[place] = f"<code>{part}</code>"
+        else:
+            opening = r'(?<=[\s(])"' if place else r'(?:^|(?<=[\s(]))"'
+            part = re.sub(opening, "“", INDEX.sub(INDEXED, part))
+            parts[place] = part.replace('"', "”").replace("'", "’")
     return "".join(parts)
 
 
