@@ -82,7 +82,7 @@ STAGES = {
             ),
         ),
     ),
-    "answers": Stage("wrong answers lose, right answers keep", (pytest("tests/answers"),)),
+    "answers": Stage("wrong answers lose, right answers keep", (pytest(*TWO, "tests/answers"),)),
     "grading": Stage("from release to feedback, on fixtures", (pytest(*TWO, "tests/grading"),)),
     "browser": Stage(
         "the built site in Chromium",
