@@ -225,11 +225,10 @@ def test_each_task_has_a_folded_hint_a_stub_a_test_and_something_to_look_at(slug
     assert not lacking
 
 
-# Two notebooks here, the others where it is slow: what Validate runs, nbval and the banks run too.
-SOME = pytest.mark.parametrize("slug", some_now(SLUGS, ("01-attention", "10-kv-cache")))
+TWO = ("01-attention", "10-kv-cache")
 
 
-@SOME
+@pytest.mark.parametrize("slug", some_now(SLUGS, TWO))
 def test_a_blank_notebook_runs_to_its_end(slug, tmp_path):
     """In a real kernel and an empty folder, nothing fails but what is not yet written."""
     book = answers.notebook(slug, "exercises")
@@ -258,12 +257,13 @@ def validate(folder, slug):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
 
 
-@SOME
+# Two stand for all: what Validate runs, nbval and the banks run too.
+@pytest.mark.parametrize("slug", TWO)
 def test_nbgrader_validates_the_solution(slug):
     assert "Success! Your notebook passes all the tests." in validate("solutions", slug)
 
 
-@SOME
+@pytest.mark.parametrize("slug", TWO)
 def test_nbgrader_does_not_validate_the_release(slug):
     output = validate("exercises", slug)
     graded = answers.graded(answers.notebook(slug))
