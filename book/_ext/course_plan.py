@@ -100,7 +100,7 @@ def plan(root: Path, weeks: list[dict]) -> tuple[str, list[Path]]:
         ValueError: if a chapter, an exercise or a time is missing.
     """
     rows = [
-        "| Week | Read | Minutes | Build | Minutes | In class |",
+        "| Week | Read | Minutes | Build | Minutes to build | In class |",
         "| --: | --- | --: | --- | --: | --- |",
     ]
     files: list[Path] = []

@@ -130,7 +130,8 @@ def quote(record: dict[str, dict], page: str) -> str:
     """The page with the record's numbers between its marks."""
     kinds = ("left out", "of these named", "of these right")
     kinds += ("mutants", "mutants named", "mutants right")
-    head = ["exercise", "answers left out", "named", "right", "mutants", "named", "right"]
+    head = ["exercise", "answers left out", "named", "right"]
+    head += ["mutants", "mutants named", "mutants right"]
     rows = [head, ["---", *["--:"] * 6]]
     rows += [[slug[:2], *(f"{each[kind]}" for kind in kinds)] for slug, each in record.items()]
     rows.append(["all", *(f"{total(record, kind)}" for kind in kinds)])
