@@ -1,4 +1,4 @@
-r"""Scaled dot-product attention and the masks that go with it (chapters 01 and 02).
+r"""Scaled dot-product attention, with many heads (01, 02), KV heads (10) and sinks (14).
 
 Shapes, with ``...`` for any leading dimensions (usually ``batch, heads``):
 
@@ -9,7 +9,7 @@ query      ``(..., q_len, head_dim)``   what position m looks for
 key        ``(..., k_len, head_dim)``   what position n is matched by
 value      ``(..., k_len, value_dim)``  what position n contributes
 scores     ``(..., q_len, k_len)``      query · key, before the softmax
-weights    ``(..., q_len, k_len)``      after the softmax; each row sums to 1
+weights    ``(..., q_len, k_len)``      after the softmax; a row sums to 1
 =========  ===========================  =============================================
 
 Conventions:
@@ -68,12 +68,14 @@ def scaled_dot_product_attention(
 
     .. math::
 
-        \operatorname{Attention}(Q, K, V)
-        = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + B\right) V
+        \begin{aligned}
+        &\operatorname{Attention}(Q, K, V) \\
+        &\quad = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + B\right) V
+        \end{aligned}
 
     This is ``eq-attention`` of chapter 01, with a bias B added (0 when not given). Without
     ``return_weights`` torch's fused kernel computes it and never stores the weights; with it, the
-    lines below compute the same, readably. In half precision the kernel rounds the bias
+    lines of this function compute the same, readably. In half precision the kernel rounds the bias
     to the query's dtype first.
 
     Args:
@@ -381,7 +383,9 @@ class MultiHeadAttention(nn.Module):
     .. math::
 
         \begin{aligned}
-        \operatorname{head}_h &= \operatorname{Attention}(XW_q^{(h)}, CW_k^{(h)}, CW_v^{(h)}), \\
+        \operatorname{head}_h
+        &= \operatorname{Attention}(XW_q^{(h)}, \\
+        &\qquad CW_k^{(h)}, CW_v^{(h)}), \\
         Y &= [\operatorname{head}_0, \dots, \operatorname{head}_{H-1}]\,W_o
         \end{aligned}
 

@@ -17,7 +17,7 @@ The classes show where each number is. ``update`` collects what it returns into 
 a kernel made for a cache reads blocks, codes or the ring where they are.
 
 Sources: Kwon et al., *PagedAttention*, 2023, arXiv:2309.06180, section 4; Liu et al., *KIVI*,
-2024, arXiv:2402.02750, section 3; Xiao et al., *Attention Sinks*, 2023, arXiv:2309.17453,
+2024, arXiv:2402.02750, section 3; Xiao et al., *Attention Sinks*, 2024, arXiv:2309.17453,
 section 3; Beltagy et al., *Longformer*, 2020, arXiv:2004.05150, section 3.1.
 """
 
@@ -152,7 +152,7 @@ class PagedCache(KVCache):
     that has ended gives its blocks back by :meth:`reset`.
 
     Args:
-        batch_size: as in :class:`lib.kv_cache.KVCache`, like all that is not listed here.
+        batch_size: as in :class:`lib.kv_cache.KVCache`.
         n_kv_heads: likewise.
         max_len: slots that a row may fill; no memory is reserved for them in a common pool.
         head_dim: likewise.
@@ -310,9 +310,11 @@ def quantize(x: Tensor, bits: int, *, dim: int) -> Quantized:
 
     .. math::
 
-        s = \frac{\max x - \min x}{2^\text{bits} - 1}, \qquad
-        c = \operatorname{round}\!\left(\frac{x - \min x}{s}\right), \qquad
-        \hat x = \min x + c\,s
+        \begin{aligned}
+        s &= \frac{\max x - \min x}{2^\text{bits} - 1}, \\
+        c &= \operatorname{round}\!\left(\frac{x - \min x}{s}\right), \\
+        \hat x &= \min x + c\,s
+        \end{aligned}
 
     The levels go from the group's smallest number to its largest, in steps of s; where all
     numbers are equal, s = 0 and c = 0. The error is at most half a step,
@@ -496,7 +498,7 @@ class QuantizedCache(KVCache):
     with 8 bits can be more than half a step.
 
     Args:
-        batch_size: as in :class:`lib.kv_cache.KVCache`, like all that is not listed here.
+        batch_size: as in :class:`lib.kv_cache.KVCache`.
         n_kv_heads: likewise.
         max_len: likewise.
         head_dim: likewise.
@@ -586,7 +588,7 @@ class WindowCache(KVCache):
     Slots are counted with padding, so a padded row loses sinks to it: give each text a state.
 
     Args:
-        batch_size: as in :class:`lib.kv_cache.KVCache`, like all that is not listed here.
+        batch_size: as in :class:`lib.kv_cache.KVCache`.
         n_kv_heads: likewise.
         max_len: the longest text; memory depends on it only where the window is longer.
         head_dim: likewise.

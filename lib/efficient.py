@@ -11,8 +11,7 @@ function                               what it changes                operations
 The mask alone saves nothing: a kernel has to skip the pairs that it rules out. The other two
 save operations but approximate, so chapter 11 measures their error along with their cost.
 
-Conventions: shapes as in :mod:`lib.attention`; ``True`` = may attend; the query at index i
-has index i + offset among the keys.
+Conventions: shapes as in :mod:`lib.attention`; masks as in :mod:`lib.masks`.
 """
 
 import math

@@ -253,11 +253,12 @@ def fit(arm: dict, n_steps: int | None = None) -> tuple[LanguageModel, dict]:
         n_steps: stop after so many steps; the schedule stays that of ``arm["steps"]``.
 
     Returns:
-        The trained model, and what was measured: ``corpus``, a hash of the text; ``train_loss``,
-        the mean of the last 50 steps; ``loss``, by block; ``rise_error``, the standard error, over
-        blocks of targets, of each block's loss minus that of the last block seen in training;
-        ``variants``, name → ``loss`` and ``rise_error``; ``distant_share`` and ``distant_entropy``,
-        by layer and head (:func:`distant_attention`), of keys farther away than any in training.
+        The trained model, and a dictionary of what was measured. It has ``corpus``, a hash of the
+        text; ``train_loss``, the mean of the last 50 steps; ``loss``, by block; ``rise_error``, the
+        standard error, over blocks of targets, of each block's loss minus that of the last block
+        seen in training; ``variants``, name → ``loss`` and ``rise_error``; ``distant_share`` and
+        ``distant_entropy``, by layer and head (:func:`distant_attention`), of keys farther away
+        than any in training.
 
     Raises:
         ValueError: if the scheme is unknown or there is nothing to do.

@@ -45,7 +45,8 @@ def kv_cache_bytes(
 
         \begin{aligned}
         &\text{batch} \cdot \text{layers} \cdot \text{kv heads} \cdot \text{length} \\
-        &\quad \cdot (\text{head\_dim} + \text{value\_dim}) \cdot \text{bytes per number}
+        &\quad \cdot (\text{head\_dim} + \text{value\_dim}) \\
+        &\quad \cdot \text{bytes per number}
         \end{aligned}
 
     With ``value_dim == head_dim`` the sum is the well-known factor 2.
@@ -325,7 +326,7 @@ class DecodeState:
 
     @property
     def k_positions(self) -> Tensor:
-        """``(batch_size or 1, k_len)``: the positions of the keys; padding has 0.
+        """The positions of the keys, ``(batch_size or 1, k_len)``; padding has 0.
 
         ``k_len`` is ``length``, unless the caches have dropped some of the keys.
         """
@@ -344,7 +345,7 @@ class DecodeState:
 
     @property
     def valid(self) -> Tensor:
-        """``(batch_size, length)``: ``True`` where a key is a real token."""
+        """``True`` where a key is a real token, ``(batch_size, length)``."""
         return self._valid[:, : self.length]
 
     @property

@@ -192,7 +192,7 @@ class RaggedBatch:
         return _line_up([state.k_positions for state in self._states], dim=1)
 
     def mask(self, q_len: int) -> Tensor:
-        """``(batch_size, 1, q_len, k_len)``: each text's own mask, and no empty column."""
+        """Each text's own mask, ``(batch_size, 1, q_len, k_len)``, without an empty column."""
         rows = []
         for state in self._states:
             mask = state.mask(q_len)
