@@ -109,7 +109,7 @@ def _reason(error: Exception) -> str:
 def find_work(start: str | Path = ".") -> Path | None:
     """The folder with the learner's exercises: this one or the one above it; None if neither is.
 
-    In JupyterLab the chapters are in ``work/chapters``, so that it is the one above.
+    In JupyterLab the chapters are in ``work/chapters``, and the exercises in the folder above.
     """
     for folder in (Path(start).resolve(), Path(start).resolve().parent):
         notebooks = folder.glob("[0-9][0-9]-*/*.ipynb")

@@ -1,6 +1,6 @@
 r"""Trained weights of the BERT family, in the course's own encoder (chapter 12).
 
-What such a model's folder holds, and who reads it here:
+What such a model's folder holds:
 
 =====================  ===========================================================
 file                   what it is
@@ -122,8 +122,8 @@ def build_encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> E
     Returns:
         An :class:`lib.transformer.Encoder` in evaluation mode: post-norm, learned positions, a norm
         after the embeddings, exact GELU. It has the tensors' dtype, and a copy of their numbers.
-        With two token types they are as many as in ``eq-bert-parameters``. It computes what the
-        original computes (``prp-same-embedding``, chapter 12).
+        With two token types it has as many parameters as ``eq-bert-parameters`` counts. It computes
+        what the original computes (``prp-same-embedding``, chapter 12).
 
     Raises:
         ValueError: if the configuration lacks a size or is of another architecture, or if

@@ -194,7 +194,7 @@ def check_integers(name: str, positions: Tensor) -> None:
     """Refuse positions that are not int32 or int64.
 
     Raises:
-        ValueError: by the name given.
+        ValueError: if they are of another type; the message has the name given.
     """
     if positions.dtype not in (torch.int32, torch.int64):
         raise ValueError(f"{name} must be int32 or int64, got {positions.dtype}")

@@ -1,9 +1,9 @@
 """Recorded runs: what takes too long for a page, or needs a machine that the reader may not have.
 
 A record is one JSON file in ``benchmarks/results/``, written by ``make results`` (or by a script
-that measures). A page draws from it and shows when and where it was made: those of
-chapters 01, 02, 07 to 10, 12, 13 and 15, and of the misconceptions. A wheel contains the records as
-they were when it was built.
+that measures). A page draws from it and shows when and where it was made. Such pages are
+chapters 01, 02, 07 to 10, 12, 13 and 15, and the claims from popular notes. A wheel contains the
+records as they were when it was built.
 
 The classes below are the records' schemas. A record may hold more keys than its schema names;
 :func:`load` refuses one that lacks a key or holds a value of another type.
@@ -323,8 +323,8 @@ def decoding_summary(record: dict) -> list[str]:
         record: as the script wrote it, complete or not; missing sections are left out.
 
     Returns:
-        The lines; a continuation is indented by two spaces. Time grows like length to the
-        exponent, which is taken over the longer half of the lengths.
+        The lines; a continuation is indented by two spaces. A line about growth gives the exponent
+        of the length in the time, measured over the longer half of the lengths.
     """
     return [
         line

@@ -58,7 +58,7 @@ def make_position(name: str, sizes: ModelSizes, **options: object) -> Position:
     """Make a scheme for a model.
 
     Args:
-        name: a name in `SCHEMES`.
+        name: a name in ``SCHEMES``; an unknown one is refused with the list of all.
         sizes: the model's.
         options: the scheme's own, as ``base`` for ``"rope"``.
 

@@ -255,8 +255,8 @@ class ModelShape(NamedTuple):
         n_weights: weights in the matrices of all layers; N in chapter 10.
         n_layers: number of layers; L.
         n_heads: query heads; H.
-        n_kv_heads: key and value heads.
-        head_dim: width of a key and of a value.
+        n_kv_heads: key and value heads; H_kv.
+        head_dim: width of a key and of a value; d_k.
         bytes_per_number: of weights and caches; b.
     """
 

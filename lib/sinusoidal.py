@@ -49,7 +49,7 @@ def angular_frequencies(
 
     Args:
         dim: width of the encoding, even.
-        base: what the slowest wavelength grows towards, over :math:`2\pi`; above 1.
+        base: what the longest wavelength grows towards, over :math:`2\pi`; above 1.
         device: where the result is made.
 
     Returns:

@@ -163,7 +163,7 @@ def warmup_cosine(step: int, *, warmup: int, total: int, floor: float = 0.0) -> 
 def shuffled_batches(
     n_items: int, batch_size: int, *, generator: torch.Generator
 ) -> Iterator[Tensor]:
-    """Yield batches of indices without end: every item once per epoch, each epoch in a new order.
+    """Yield batches of indices without end: each epoch in a new order.
 
     Args:
         n_items: number of items; the last few of an epoch that fill no batch are left out.

@@ -102,8 +102,8 @@ def run(arm: dict[str, Any], n_steps: int | None = None) -> dict[str, Any]:
         n_steps: stop after so many steps of the schedule; all of them when not given.
 
     Returns:
-        ``train``: the training loss, in nats per token, averaged over `WINDOW` steps after
-        `WINDOW` steps; ``largest``: its largest value at a step; ``valid``: the loss on numbers
+        ``train``: the training loss, in nats per token, averaged over ``WINDOW`` (20) steps, every
+        ``WINDOW`` steps; ``largest``: its largest value at a step; ``valid``: the loss on numbers
         not trained on. ``None`` replaces a number that is not finite: JSON has no NaN.
     """
     n_steps = N_STEPS if n_steps is None else n_steps
