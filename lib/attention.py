@@ -1,4 +1,4 @@
-r"""Scaled dot-product attention, with many heads (01, 02), KV heads (10) and sinks (14).
+r"""Scaled dot-product attention: heads, shared KV heads, sinks (chapters 01, 02, 10 and 14).
 
 Shapes, with ``...`` for any leading dimensions (usually ``batch, heads``):
 

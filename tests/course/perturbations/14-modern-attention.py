@@ -154,6 +154,6 @@ PERTURBATIONS = {
     ),
     "prp-mla-intensity": Perturbation(
         "one query for all heads",
-        replace=("torch.zeros(heads, d_lat, d", "torch.zeros(1, d_lat, d"),
+        replace=("torch.empty(heads, d_lat", "torch.empty(1, d_lat"),
     ),
 }
