@@ -341,6 +341,7 @@ def test_a_kernel_that_dies_is_a_failure(tiny, capfd):
 # --- building
 
 
+@pytest.mark.long
 def test_new_outputs_reach_a_page_whose_source_did_not_change(tiny, capfd):
     assert book.main(["--root", str(tiny.root)]) == 0
     assert "value first" in tiny.page("one")
@@ -385,6 +386,7 @@ def test_other_outputs_of_the_same_text_have_another_key(tiny):
     assert book.content_key(tiny.root) != before
 
 
+@pytest.mark.long
 def test_a_warning_fails_every_build_until_it_is_mended(tiny, capfd):
     """Sphinx by itself forgets: it warns of a page when it reads it, and reads it once."""
     assert book.main(["--root", str(tiny.root)]) == 0

@@ -258,12 +258,12 @@ def validate(folder, slug):
 
 
 # Two stand for all: what Validate runs, nbval and the banks run too.
-@pytest.mark.parametrize("slug", TWO)
+@pytest.mark.parametrize("slug", some_now(TWO, TWO[:1]))
 def test_nbgrader_validates_the_solution(slug):
     assert "Success! Your notebook passes all the tests." in validate("solutions", slug)
 
 
-@pytest.mark.parametrize("slug", TWO)
+@pytest.mark.parametrize("slug", some_now(TWO, TWO[:1]))
 def test_nbgrader_does_not_validate_the_release(slug):
     output = validate("exercises", slug)
     graded = answers.graded(answers.notebook(slug))

@@ -66,8 +66,15 @@ BLANK = 2  # of them have filled in nothing
 def _folder(root) -> Folder:
     folder = Folder(root, NAME)
     shutil.copytree(ROOT / "solutions" / NAME, folder.root / "solutions" / NAME)
-    (folder.root / "tests").mkdir()
-    (folder.root / "tests" / "answers").symlink_to(ROOT / "tests" / "answers")
+    # Of the bank the mistakes that the class makes, and some others: each costs a run.
+    banks = folder.root / "tests" / "answers"
+    theirs = {"mask_after_softmax", "answer_unscaled", "offset_ignored"}
+    chosen = {f"{name}.py" for name in theirs | set(list(WRONG)[::4])}
+    for path in [*(ROOT / "tests" / "answers").iterdir(), *answers.BANKS.glob(f"{NAME}/*/*.py")]:
+        if path.name != NAME and (path.parent.name != "wrong" or path.name in chosen):
+            link = banks / path.relative_to(answers.BANKS)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
     # What was diagnosed for another test, or by `make report`, is what it would be here.
     if (known := ROOT / "_build" / "mistakes").is_dir():
         shutil.copytree(known, folder.root / "_build" / "mistakes")

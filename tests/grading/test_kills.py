@@ -180,7 +180,7 @@ def _finish(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    "kills", [pytest.param(3, id="three"), pytest.param(20, id="twenty", marks=pytest.mark.long)]
+    "kills", [pytest.param(2, id="two"), pytest.param(20, id="twenty", marks=pytest.mark.long)]
 )
 def test_killed_runs_lose_nothing(tmp_path, kills):
     folder = _course(tmp_path)
