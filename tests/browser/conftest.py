@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ import pytest
 import yaml
 from playwright.sync_api import Page, sync_playwright
 
+from tests.halves import some_now
 from tools import book
 
 ROOT = book.ROOT
@@ -95,31 +96,32 @@ def in_one_process(request, tmp_path_factory) -> None:
         assert seen.read_text() == worker, f"{name} is looked at in two processes"
 
 
-VIEWS = [("phone", "light"), ("laptop", "dark"), ("phone", "dark"), ("laptop", "light")]
-
-
-def views_of_pages(
-    views: Iterable[tuple[str, str]] = VIEWS, now: Container[str] | None = None
-) -> list:
-    """Every page in these views. For `make test` those of `now`, or all, in the view in which they
-    are open already: a page costs seconds to open, and what is wrong with the theme is wrong on
-    many pages."""
-    return [
-        pytest.param(
-            (name, *view),
-            id="-".join((name, *view)),
-            marks=()
-            if view == quick_view(name) and (now is None or name in now)
-            else pytest.mark.long,
-        )
-        for name in listed_pages()
-        for view in views
-    ]
+# In both sizes and both themes: a page costs seconds to open, and what is wrong in a theme is wrong
+# at both sizes.
+VIEWS = [("phone", "light"), ("laptop", "dark")]
+# The pages of `make test`; the others are made of the same parts and come in `make test-long`.
+NOW = (
+    *("index", "search", "book/index", "book/05-rope", "book/06-alibi", "book/13-language-model"),
+    *("book/misconceptions", "book/notation", "book/instructors/tests", "book/api/transformer"),
+)
 
 
 def quick_view(name: str) -> tuple[str, str]:
     """The view in which a page is open already."""
     return VIEWS[listed_pages().index(name) % 2]
+
+
+def views_of_pages(now: Container[str] = NOW) -> list:
+    """Every page in every view; for `make test` those of `now`, each in one view."""
+    return [
+        pytest.param(
+            (name, *view),
+            id="-".join((name, *view)),
+            marks=() if name in now and view == quick_view(name) else pytest.mark.long,
+        )
+        for name in listed_pages()
+        for view in VIEWS
+    ]
 
 
 @dataclass
@@ -261,7 +263,7 @@ def seen(request, visit) -> Visit:
     return visit(*request.param)
 
 
-@pytest.fixture(params=listed_pages())
+@pytest.fixture(params=some_now(listed_pages(), NOW))
 def opened(request, visit) -> Visit:
     """Every page, in whatever view: for what does not depend on it, or sets its own."""
     return visit(request.param, *quick_view(request.param))

@@ -11,14 +11,15 @@ import pytest
 from nbformat import validate
 
 from tests.browser.conftest import (
+    NOW,
     REFERENCE,
-    VIEWS,
     host,
     listed_pages,
     page_or_file,
     quick_view,
     views_of_pages,
 )
+from tests.halves import some_now
 
 MEGABYTE = 1_000_000
 
@@ -92,11 +93,11 @@ def test_no_raw_tex_is_left(seen):
     assert re.findall(r"\$[^$\n]*[\\_^{][^$\n]*\$", text) == []
 
 
-# It takes seconds for a chapter. Both sizes and both themes are in the first two views.
+# It takes seconds for a chapter.
 AXE_NOW = ("book/index", "book/05-rope", "book/13-language-model", "book/misconceptions")
 
 
-@pytest.mark.parametrize("view", views_of_pages(VIEWS[:2], now=AXE_NOW))
+@pytest.mark.parametrize("view", views_of_pages(AXE_NOW))
 def test_axe_finds_nothing(view, visit, axe):
     seen = visit(*view)
     seen.look()
@@ -220,7 +221,7 @@ def test_no_number_begins_a_list_by_accident(documents):
 CHAPTERS = [name for name in listed_pages() if name.split("/")[-1][:2].isdigit()]
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", some_now(CHAPTERS, NOW))
 def test_a_chapter_has_formulas_and_can_be_downloaded(name, visit, html):
     page = visit(name, *quick_view(name)).page
     assert page.locator("mjx-container").count() > 0

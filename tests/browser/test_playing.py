@@ -7,7 +7,8 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser.conftest import ROOT, listed_pages, quick_view
+from tests.browser.conftest import NOW, ROOT, listed_pages, quick_view
+from tests.halves import some_now
 
 PLAYS = re.compile(
     r"^(?:SliderFigure|(?:\w+\.)?HeadBrowser)\([^\"]*\bname=\"([a-z0-9-]+)\"", re.MULTILINE
@@ -60,7 +61,7 @@ def test_every_notebook_figure_is_on_its_page(html):
         assert re.findall(r'class="slider-figure" id="figure-([a-z0-9-]+)"', page) == written(name)
 
 
-@pytest.mark.parametrize("name", WITH_FIGURES)
+@pytest.mark.parametrize("name", some_now(WITH_FIGURES, NOW))
 def test_figures_move_by_keyboard_and_by_pointer(name, visit):
     page = visit(name, *quick_view(name)).look("laptop")
     for figure in page.locator(".slider-figure").all():
@@ -117,7 +118,7 @@ OUTSIDE = """figure => {
 }"""
 
 
-@pytest.mark.parametrize("name", WITH_FIGURES)
+@pytest.mark.parametrize("name", some_now(WITH_FIGURES, NOW))
 @pytest.mark.parametrize("size", ["phone", "laptop"])
 def test_what_is_drawn_stays_in_its_picture(name, size, visit):
     page = visit(name, *quick_view(name)).look(size)
@@ -125,7 +126,7 @@ def test_what_is_drawn_stays_in_its_picture(name, size, visit):
         assert figure.evaluate(OUTSIDE) == []
 
 
-@pytest.mark.parametrize("name", WITH_FIGURES)
+@pytest.mark.parametrize("name", some_now(WITH_FIGURES, NOW))
 def test_without_a_script_a_figure_shows_its_first_frame(name, html):
     page = BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
     for figure in page.select(".slider-figure"):
@@ -140,7 +141,7 @@ def test_without_a_script_a_figure_shows_its_first_frame(name, html):
             assert control.find_parent("label").find("span").get_text(strip=True)
 
 
-@pytest.mark.parametrize("name", WITH_FIGURES)
+@pytest.mark.parametrize("name", some_now(WITH_FIGURES, NOW))
 def test_each_number_in_the_table_is_ready(name, html):
     """The table has a value for each combination of the controls that it depends on."""
     text = (html / f"{name}.html").read_text(encoding="utf-8")
