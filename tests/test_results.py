@@ -417,8 +417,10 @@ def test_every_scheme_of_the_length_grid_has_saved_weights():
 @pytest.mark.long
 @pytest.mark.parametrize("name", [NAMES[0], *NAMES[2:], NAMES[1]])
 def test_every_arm_begins_as_it_did(name, request):
+    """With one of its seeds; the code is that of the record anyway, by its hash."""
     skip_on_another_text(name)
     arms = results.load(name)["arms"]
+    arms = {json.dumps(entry["arm"] | {"seed": 0}): entry for entry in arms}.values()
     if any(map(needs_language_model, arms)):
         request.getfixturevalue("smollm_file")
     differences = {json.dumps(entry["arm"]): record.replay(name, entry) for entry in arms}
