@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -111,13 +110,13 @@ def quick_view(name: str) -> tuple[str, str]:
     return VIEWS[listed_pages().index(name) % 2]
 
 
-def views_of_pages(now: Container[str] = NOW) -> list:
-    """Every page in every view; for `make test` those of `now`, each in one view."""
+def views_of_pages() -> list:
+    """Every page in every view; for `make test` those of `NOW`, each in one view."""
     return [
         pytest.param(
             (name, *view),
             id="-".join((name, *view)),
-            marks=() if name in now and view == quick_view(name) else pytest.mark.long,
+            marks=() if name in NOW and view == quick_view(name) else pytest.mark.long,
         )
         for name in listed_pages()
         for view in VIEWS

@@ -893,6 +893,7 @@ def test_operations_are_those_that_chapter_10_tells(bare):
 # --- what goes wrong, and what is said then
 
 
+@pytest.mark.long
 def test_no_text_is_refused_and_counts_nothing(bare, opened_at):
     with pytest.raises(Exception, match="there are no tokens"):
         bare.evaluate("() => lm.forward(made.rope, [], { lastOnly: true })")
@@ -914,6 +915,7 @@ def test_no_text_is_refused_and_counts_nothing(bare, opened_at):
     page.goto("about:blank")
 
 
+@pytest.mark.long
 def test_without_text_nothing_is_said_of_an_earlier_one(opened_at):
     page = opened_at("07-extrapolation")
     assert page.locator(".loss tbody tr").count() == 1
@@ -923,6 +925,7 @@ def test_without_text_nothing_is_said_of_an_earlier_one(opened_at):
     assert page.locator(".model-summary").inner_text().startswith("There is no text")
 
 
+@pytest.mark.long
 def test_the_first_draw_of_a_seed_is_not_a_rare_one(bare):
     firsts = bare.evaluate("() => Array.from({ length: 60 }, (_, seed) => lm.chances(seed)())")
     assert 0.35 < np.mean(firsts) < 0.65
@@ -930,6 +933,7 @@ def test_the_first_draw_of_a_seed_is_not_a_rare_one(bare):
     assert sum(first > 0.5 for first in firsts) >= 15
 
 
+@pytest.mark.long
 def test_the_first_character_that_is_written_is_a_probable_one(opened_at):
     page = opened_at()
     before = page.locator("textarea").input_value()
@@ -941,6 +945,7 @@ def test_the_first_character_that_is_written_is_a_probable_one(opened_at):
     assert page.locator("textarea").input_value()[len(before)] in probable
 
 
+@pytest.mark.long
 def test_another_scheme_ends_a_measurement_and_forgets_it(opened_at):
     page = opened_at("10-kv-cache")
     measure = page.get_by_role("button", name="Measure both")
@@ -967,6 +972,7 @@ def test_another_scheme_ends_a_measurement_and_forgets_it(opened_at):
     assert page.trouble == []
 
 
+@pytest.mark.long
 def test_a_table_of_positions_is_measured_to_its_end(opened_at):
     page = opened_at("10-kv-cache")
     page.get_by_label("Position scheme").select_option("learned")
@@ -1005,6 +1011,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.long
 def test_weights_that_do_not_arrive_are_asked_for_again(kind, opened_at):
     answer, message = BROKEN[kind]
     page = opened_at()
@@ -1034,6 +1041,7 @@ def test_weights_that_do_not_arrive_are_asked_for_again(kind, opened_at):
     assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
 
 
+@pytest.mark.long
 def test_a_worker_that_stops_is_said(opened_at):
     """The question that waits is answered, and so is the next one."""
     page = opened_at()
@@ -1052,6 +1060,7 @@ def test_a_worker_that_stops_is_said(opened_at):
         page.get_by_role("button", name="Try again").click()
 
 
+@pytest.mark.long
 def test_an_answer_that_comes_too_late_is_not_shown(opened_at):
     """While RoPE is being asked, *no scheme* is chosen: the answer has the wrong name by then."""
     page = opened_at()
@@ -1093,6 +1102,7 @@ SLOW_WORKER = """() => {
 
 
 @pytest.mark.parametrize("menu", ["Layer", "Head"])
+@pytest.mark.long
 def test_weights_of_an_earlier_head_are_not_shown(menu, opened_at):
     """An answer that arrives when another head is chosen would have the name of that one."""
     page = opened_at("01-attention")
@@ -1125,6 +1135,7 @@ def test_weights_of_an_earlier_head_are_not_shown(menu, opened_at):
     assert page.trouble == []
 
 
+@pytest.mark.long
 def test_a_dragged_slider_does_not_wait_for_the_worker(opened_at):
     """All weights of a head come at once: another query is drawn from them, however busy it is."""
     page = opened_at("01-attention")
@@ -1149,6 +1160,7 @@ def test_a_dragged_slider_does_not_wait_for_the_worker(opened_at):
     assert page.evaluate("posted") == []
 
 
+@pytest.mark.long
 def test_an_edit_ends_a_comparison(opened_at):
     page = opened_at("07-extrapolation")
     for name in ("sinusoidal", "none"):  # so that the weights are there
@@ -1166,6 +1178,7 @@ def test_an_edit_ends_a_comparison(opened_at):
     page.wait_for_function("document.querySelectorAll('.loss tbody tr').length === 6")
 
 
+@pytest.mark.long
 def test_the_first_length_is_measured_twice_and_recorded_once(opened_at):
     """The first calls are those that the browser has not compiled yet."""
     page = opened_at("10-kv-cache")
@@ -1177,6 +1190,7 @@ def test_the_first_length_is_measured_twice_and_recorded_once(opened_at):
     assert page.locator(".cache tbody th").all_text_contents() == ["4", "8"]
 
 
+@pytest.mark.long
 def test_a_browser_without_workers_is_told_so(browser, base):
     page = browser.new_page()
     trouble = []
@@ -1193,6 +1207,7 @@ def test_a_browser_without_workers_is_told_so(browser, base):
     page.close()
 
 
+@pytest.mark.long
 def test_a_comparison_names_the_scheme_that_is_missing(opened_at):
     page = opened_at("07-extrapolation")
     page.route("**/t5.js*", lambda route: route.abort())
@@ -1208,6 +1223,7 @@ def test_a_comparison_names_the_scheme_that_is_missing(opened_at):
         ("10-kv-cache", "Measure both", ".cache tbody tr:nth-child(2)"),
     ],
 )
+@pytest.mark.long
 def test_buttons_work_before_the_page_is_complete(name, button, shown, browser, base):
     """A picture is still on its way, so the model has not started."""
     page = browser.new_page()
@@ -1227,6 +1243,7 @@ def test_buttons_work_before_the_page_is_complete(name, button, shown, browser, 
     page.close()
 
 
+@pytest.mark.long
 def test_temperature_0_leaves_one_character_and_says_so(opened_at):
     page = opened_at()
     page.get_by_text("Temperature and top k").click()
@@ -1237,6 +1254,7 @@ def test_temperature_0_leaves_one_character_and_says_so(opened_at):
     assert page.locator(".model-summary").inner_text().endswith("Next: “r” 100%.")
 
 
+@pytest.mark.long
 def test_a_text_is_counted_in_characters_and_a_cut_is_said(opened_at):
     page = opened_at("01-attention")
     area = page.locator(".language-model textarea")
@@ -1249,6 +1267,7 @@ def test_a_text_is_counted_in_characters_and_a_cut_is_said(opened_at):
     )
 
 
+@pytest.mark.long
 def test_typing_inside_a_full_text_keeps_the_caret(opened_at):
     page = opened_at("01-attention")
     area = page.locator(".language-model textarea")
@@ -1260,6 +1279,7 @@ def test_typing_inside_a_full_text_keeps_the_caret(opened_at):
     assert area.evaluate("each => [each.selectionStart, each.selectionEnd]") == [13, 13]
 
 
+@pytest.mark.long
 def test_what_the_model_wrote_is_marked_and_undone_as_one(opened_at):
     page = opened_at("01-attention")
     area, write = page.locator(".language-model textarea"), page.locator("button.main")
@@ -1289,6 +1309,7 @@ def test_what_the_model_wrote_is_marked_and_undone_as_one(opened_at):
     assert marked.count() == 0
 
 
+@pytest.mark.long
 def test_each_press_of_write_on_is_undone_in_turn(opened_at):
     page = opened_at("01-attention")
     area, write = page.locator(".language-model textarea"), page.locator("button.main")
@@ -1313,6 +1334,7 @@ def test_each_press_of_write_on_is_undone_in_turn(opened_at):
 # --- how it is written
 
 
+@pytest.mark.long
 def test_a_name_in_the_scripts_is_what_a_value_is():
     """Not what happened to it."""
     verbs = r"(?:const |let |this\.|[({,]\s*)((?:said|says|kept|found|told|stands)\b\s*[=,:;.)}])"
@@ -1327,6 +1349,7 @@ def test_a_name_in_the_scripts_is_what_a_value_is():
 
 
 @pytest.mark.parametrize("size", ["phone", "laptop"])
+@pytest.mark.long
 def test_the_first_screen_shows_the_model_and_nothing_moves(size, browser, base):
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height})
@@ -1352,6 +1375,7 @@ def test_the_first_screen_shows_the_model_and_nothing_moves(size, browser, base)
 
 @pytest.mark.parametrize("size", ["phone", "laptop"])
 @pytest.mark.parametrize("name", some_now(PAGES[1:], ("05-rope",)))
+@pytest.mark.long
 def test_the_text_below_stays_when_a_model_starts(name, size, browser, base):
     width, height = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height})
@@ -1370,6 +1394,7 @@ def test_the_text_below_stays_when_a_model_starts(name, size, browser, base):
 
 
 @pytest.mark.parametrize("name", ["index", "07-extrapolation"])
+@pytest.mark.long
 def test_a_menu_shows_each_of_its_entries_whole(name, opened_at):
     page = opened_at(name, "phone")
     room, widths = page.get_by_label("Position scheme").evaluate(
@@ -1385,6 +1410,7 @@ def test_a_menu_shows_each_of_its_entries_whole(name, opened_at):
 
 
 @pytest.mark.parametrize("size", ["phone", "laptop"])
+@pytest.mark.long
 def test_the_words_of_a_chart_are_legible(size, opened_at):
     """They lie inside the picture, do not cover each other, and are not tiny on a phone."""
     page = opened_at("10-kv-cache", size)
@@ -1414,6 +1440,7 @@ def test_the_words_of_a_chart_are_legible(size, opened_at):
     assert size == "phone" or box.evaluate("each => each.scrollWidth <= each.clientWidth")
 
 
+@pytest.mark.long
 def test_a_comparison_keeps_its_length_with_a_short_table(opened_at):
     """The learned table reads 64 characters, and what the others read stays on the chart."""
     page = opened_at("07-extrapolation")
@@ -1429,12 +1456,14 @@ def test_a_comparison_keeps_its_length_with_a_short_table(opened_at):
     assert words.bounding_box()["height"] < 80
 
 
+@pytest.mark.long
 def test_losses_above_the_chart_are_marked(opened_at):
     page = opened_at("07-extrapolation")
     assert page.locator(".loss path.above").count() == 1
     assert page.get_by_text("A triangle is a loss above 8.").count() == 1
 
 
+@pytest.mark.long
 def test_forced_colours_keep_shades_and_bars(opened_at):
     page = opened_at(forced_colors="active")
     shades, bars = page.evaluate(
@@ -1446,6 +1475,7 @@ def test_forced_colours_keep_shades_and_bars(opened_at):
     assert set(bars).isdisjoint({paper, "rgba(0, 0, 0, 0)"})
 
 
+@pytest.mark.long
 def test_on_paper_there_is_one_sentence(opened_at):
     page = opened_at("01-attention")
     page.emulate_media(media="print")
@@ -1456,6 +1486,7 @@ def test_on_paper_there_is_one_sentence(opened_at):
 
 
 @pytest.mark.parametrize("name", ["index", "10-kv-cache"])
+@pytest.mark.long
 def test_a_model_has_a_name_and_a_heading(name, opened_at):
     page = opened_at(name)
     title = preset(name)["title"]
