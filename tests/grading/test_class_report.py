@@ -16,6 +16,7 @@ from grading.mistakes import Answer, Bank, Check, Task
 from grading.runner import pool
 from tools import answers, exercises
 
+pytestmark = pytest.mark.long
 NAME = "01-attention"
 SOURCE = answers.notebook(NAME)
 SOLUTIONS = {cell.id: cell.source for cell in SOURCE.cells if answers._is_solution(cell)}

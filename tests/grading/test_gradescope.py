@@ -165,7 +165,7 @@ def skip_unless_root(mode: str) -> None:
         pytest.skip("only root can run code as another user, as on Gradescope")
 
 
-ONE_MODE_FIRST = pytest.mark.parametrize("mode", some_now(["sandbox", "account"], ["sandbox"]))
+ONE_MODE_FIRST = pytest.mark.parametrize("mode", some_now(MODES, MODES[:1]))
 
 
 @ONE_MODE_FIRST
@@ -181,7 +181,8 @@ def test_a_right_answer_gets_all_points(autograder, mode):
     assert ("Not isolated" in results["output"]) == (mode == "account")
 
 
-@ONE_MODE_FIRST
+@pytest.mark.long
+@pytest.mark.parametrize("mode", MODES)
 def test_a_wrong_answer_loses_its_cells_alone_and_shows_no_test(autograder, mode):
     skip_unless_root(mode)
     root, _ = autograder(handed_in("mask_after_softmax"), mode)
@@ -231,7 +232,7 @@ raise RuntimeError("found: " + "; ".join(found) + ".")
 """
 
 
-@pytest.mark.parametrize("mode", MODES)
+@ONE_MODE_FIRST
 def test_hostile_code_reads_no_test_writes_no_score_and_leaves_nothing_behind(
     autograder, mode, monkeypatch
 ):

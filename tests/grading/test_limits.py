@@ -185,6 +185,7 @@ def test_who_goes_over_a_limit_is_stopped_because_of_it(overdone, name):
     assert verdict.peak > (limits.memory if name.startswith("memory") else 0)
 
 
+@pytest.mark.long
 @as_root
 def test_an_ordinary_user_stops_them_too():
     names = [name for name in OVER if name.startswith("memory")] + ["files: /tmp"]
@@ -192,6 +193,7 @@ def test_an_ordinary_user_stops_them_too():
         assert f"more than {OVER[name][2]}" in " ".join(verdict.notes), (name, shown(verdict))
 
 
+@pytest.mark.long
 def test_the_kernel_refuses_more_processes_than_allowed():
     source = """import os
 number = 0
@@ -208,6 +210,7 @@ except OSError:
         assert f"processes {LIMITS.processes}" in shown(verdict)
 
 
+@pytest.mark.long
 def test_processor_time_is_that_of_the_notebook():
     """A cell that ends its process does not get the time anew."""
     spends = "import os, time\nend = time.process_time() + 1.5\nif os.fork() == 0:\n    end = 1.5"
@@ -332,6 +335,7 @@ print("threads", numpy.ones((300, 300)).dot(numpy.ones((300, 300))).sum())"""
 SPIN = "end = time.process_time() + 100\n        while time.process_time() < end:\n            pass"
 
 
+@pytest.mark.long
 def test_many_processes_weigh_as_much_as_one():
     source = f"""import os, time
 before = os.getpriority(os.PRIO_PROCESS, 0)
@@ -423,6 +427,7 @@ print("spaces", open("/proc/sys/user/max_user_namespaces").read())"""
 ENDS = "import os, time; os.kill(2, 9); time.sleep(10)"
 
 
+@pytest.mark.long
 def test_bubblewraps_own_processes_are_out_of_reach():
     verdicts = [pool.run(job(TRIES))]
     if os.geteuid() == 0:

@@ -285,6 +285,7 @@ def test_a_forged_answer_is_cleaned(monkeypatch):
     ]
 
 
+@pytest.mark.long
 def test_what_would_take_too_long_is_left_and_the_rest_is_drawn():
     slow = "x" * 100 + " \n" * 90_000
     cells = [new_code_cell("a = 1"), new_code_cell(slow), new_code_cell("b = 2")]
