@@ -95,8 +95,8 @@ def in_one_process(request, tmp_path_factory) -> None:
         assert seen.read_text() == worker, f"{name} is looked at in two processes"
 
 
-# In both sizes and both themes: a page costs seconds to open, and what is wrong in a theme is wrong
-# at both sizes.
+# A page costs seconds to open. Each is opened in one of these views; where size or theme matters, a
+# test looks at it in the others too (`Visit.look`).
 VIEWS = [("phone", "light"), ("laptop", "dark")]
 # The pages of `make test`; the others are made of the same parts and come in `make test-long`.
 NOW = (
@@ -106,21 +106,8 @@ NOW = (
 
 
 def quick_view(name: str) -> tuple[str, str]:
-    """The view in which a page is open already."""
+    """The view in which a page is opened."""
     return VIEWS[listed_pages().index(name) % 2]
-
-
-def views_of_pages() -> list:
-    """Every page in every view; for `make test` those of `NOW`, each in one view."""
-    return [
-        pytest.param(
-            (name, *view),
-            id="-".join((name, *view)),
-            marks=() if name in NOW and view == quick_view(name) else pytest.mark.long,
-        )
-        for name in listed_pages()
-        for view in VIEWS
-    ]
 
 
 @dataclass
@@ -256,15 +243,9 @@ def visit(browser, base):
         context.close()
 
 
-@pytest.fixture(params=views_of_pages())
-def seen(request, visit) -> Visit:
-    """Every page in every view."""
-    return visit(*request.param)
-
-
 @pytest.fixture(params=some_now(listed_pages(), NOW))
 def opened(request, visit) -> Visit:
-    """Every page, in whatever view: for what does not depend on it, or sets its own."""
+    """Every page, opened in one view."""
     return visit(request.param, *quick_view(request.param))
 
 

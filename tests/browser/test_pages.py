@@ -46,24 +46,24 @@ def test_every_page_is_visited(html):
     assert visited <= built
 
 
-def test_nothing_is_asked_of_anybody_else(seen, base):
+def test_nothing_is_asked_of_anybody_else(opened, base):
     ours = host(base)
-    others = [url for url in seen.requests if urlsplit(url).scheme not in ("data", "blob")]
+    others = [url for url in opened.requests if urlsplit(url).scheme not in ("data", "blob")]
     assert [url for url in others if host(url) != ours] == []
     assert len(others) > 1  # the recorder works
     # A connection that is made beforehand asks too, and is no request.
     ahead = "[...document.querySelectorAll('link[rel~=preconnect], link[rel~=dns-prefetch]')]"
-    assert seen.page.evaluate(f"{ahead}.map(link => link.href)") == []
+    assert opened.page.evaluate(f"{ahead}.map(link => link.href)") == []
 
 
-def test_nothing_is_missing_and_no_script_complains(seen):
-    assert seen.refused == []
-    assert seen.messages == []
+def test_nothing_is_missing_and_no_script_complains(opened):
+    assert opened.refused == []
+    assert opened.messages == []
 
 
-def test_every_formula_is_typeset(seen):
+def test_every_formula_is_typeset(opened):
     # .math: what Sphinx left for MathJax; math in cells' outputs comes as .output .math too
-    counts = seen.page.evaluate(
+    counts = opened.page.evaluate(
         """() => ({
             wanted: document.querySelectorAll('.math').length,
             typeset: document.querySelectorAll('.math mjx-container').length,
@@ -73,14 +73,14 @@ def test_every_formula_is_typeset(seen):
     )
     assert counts["failed"] == []
     # A macro that MathJax does not know it prints in red, a label that there is not as "(???)".
-    spoken = seen.page.locator(".math mjx-assistive-mml").all_text_contents()
+    spoken = opened.page.locator(".math mjx-assistive-mml").all_text_contents()
     assert [words for words in spoken if re.search(r"\\[a-zA-Z]|\?\?\?", words)] == []
     assert len(spoken) == counts["typeset"]
     assert counts["typeset"] == counts["wanted"]
 
 
-def test_no_raw_tex_is_left(seen):
-    text = seen.page.evaluate(
+def test_no_raw_tex_is_left(opened):
+    text = opened.page.evaluate(
         """() => {
             const copy = (document.querySelector('article') || document.body).cloneNode(true);
             copy.querySelectorAll('pre, code, mjx-container, script').forEach(n => n.remove());
@@ -98,9 +98,9 @@ AXE_NOW = ("book/index", "book/05-rope", "book/13-language-model", "book/misconc
 
 @pytest.mark.parametrize("name", some_now(listed_pages(), AXE_NOW))
 def test_axe_finds_nothing(name, visit, axe):
-    seen = visit(name, *quick_view(name))
-    seen.look()
-    assert axe(seen) == []
+    opened = visit(name, *quick_view(name))
+    opened.look()
+    assert axe(opened) == []
 
 
 @pytest.mark.parametrize("size", ["phone", "laptop"])
@@ -111,8 +111,8 @@ def test_the_page_does_not_scroll_sideways(opened, size):
     assert widths[0] <= widths[1]
 
 
-def test_images_say_what_they_show(seen):
-    images = seen.page.evaluate(
+def test_images_say_what_they_show(opened):
+    images = opened.page.evaluate(
         """() => [...document.querySelectorAll('img')].map(image => ({
             alt: image.getAttribute('alt'),
             file: image.src.startsWith('data:') ? '' : image.src.split('/').pop().split('?')[0],
@@ -139,8 +139,8 @@ def test_the_colours_follow_the_reader(opened, theme):
     assert all(("invert" in each) == (theme == "dark") for each in filters)
 
 
-def test_the_page_is_light(seen):
-    assert 0 < seen.weight < 4 * MEGABYTE
+def test_the_page_is_light(opened):
+    assert 0 < opened.weight < 4 * MEGABYTE
 
 
 class Document(HTMLParser):
