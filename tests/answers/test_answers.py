@@ -217,6 +217,24 @@ def test_mutants_of_right_answers_are_caught_or_explained(slug):
     assert survivors == mutants.explanations(slug)["OF_RIGHT_ANSWERS"].keys()
 
 
+def test_a_mutant_that_spoils_or_ends_its_process_costs_no_other():
+    """Several share a process; what one does to it is not held against those that follow."""
+    cell = next(each for each in answers.notebook(SLUGS[0]).cells if answers._is_solution(each))
+    right = cell.source
+    sources = {
+        "right": right,
+        "ends": f"{right}\nimport os\nos._exit(3)",
+        "right again": right,
+        "spoils": f"{right}\ntorch.Tensor.sum = None",
+        "right after": right,
+    }
+    made = [Answer(name, "other", {cell.id: source}) for name, source in sources.items()]
+    fates = answers.fates(SLUGS[0], made)
+    assert {name for name, fate in fates.items() if fate == "kept"} == {
+        name for name in sources if name.startswith("right")
+    }
+
+
 def test_the_instructors_page_has_the_recorded_kill_rates():
     page = mutants.PAGE.read_text(encoding="utf-8")
     assert mutants.MARK in page
