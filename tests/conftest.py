@@ -5,6 +5,7 @@ there is: files without a test for a GPU are then not even imported, and where H
 missing a stand-in skips what would have drawn.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -12,6 +13,8 @@ import types
 from pathlib import Path
 
 import pytest
+
+gc.set_threshold(10_000, 50, 100)  # a tenth of the time of the tests of grading
 
 try:
     from hypothesis import settings

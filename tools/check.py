@@ -30,6 +30,8 @@ class Stage:
 
 QUICK, LONG = ("-m", "not long"), ("-m", "long")
 TWO = ("--numprocesses=2", "--dist=loadfile")  # two test processes, which share files of tests
+# One more where tests often wait for a limit that is to be reached.
+THREE = ("--numprocesses=3", "--dist=loadfile")
 EVENLY = ("--numprocesses=2", "--dist=worksteal")  # the same; they share single tests
 
 
@@ -83,7 +85,7 @@ STAGES = {
         ),
     ),
     "answers": Stage("wrong answers lose, right answers keep", (pytest(*TWO, "tests/answers"),)),
-    "grading": Stage("from release to feedback, on fixtures", (pytest(*TWO, "tests/grading"),)),
+    "grading": Stage("from release to feedback, on fixtures", (pytest(*THREE, "tests/grading"),)),
     "browser": Stage(
         "the built site in Chromium",
         (pytest(*TWO, "tests/browser"),),
@@ -93,11 +95,11 @@ STAGES = {
 
 
 def environment(command: tuple[str, ...]) -> dict[str, str]:
-    """Two threads per process, or one if there are two processes: more would wait for each other.
+    """Two threads per process, or one if there are several: more would wait for each other.
 
     A fixed number makes timings and memory comparable between machines.
     """
-    threads = "1" if TWO[0] in command else "2"
+    threads = "1" if any("--numprocesses" in word for word in command) else "2"
     return {"OMP_NUM_THREADS": threads, "PYTHONHASHSEED": "0", **os.environ}
 
 

@@ -1,6 +1,7 @@
 """Which files of a package some code imports, and a hash of their behaviour."""
 
 import ast
+import functools
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,11 +18,9 @@ def module_files(name: str, package: Path) -> list[Path]:
     return files
 
 
-def imported(source: str, package: Path, inside: str = "") -> set[Path]:
-    """The files of ``package`` that the source imports directly, at any level of its code.
-
-    ``inside`` is the package that the source belongs to, for relative imports.
-    """
+@functools.cache
+def _names(source: str, inside: str) -> frozenset[str]:
+    """What the source imports, by full names; every chapter asks for the same modules of `lib`."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -33,6 +32,15 @@ def imported(source: str, package: Path, inside: str = "") -> set[Path]:
                 base = ".".join([*above, base] if base else above)
             # `from lib import attention` names a module, `from lib.attention import x` does not
             names.update([base, *(f"{base}.{alias.name}" for alias in node.names)])
+    return frozenset(names)
+
+
+def imported(source: str, package: Path, inside: str = "") -> set[Path]:
+    """The files of ``package`` that the source imports directly, at any level of its code.
+
+    ``inside`` is the package that the source belongs to, for relative imports.
+    """
+    names = _names(source, inside)
     inside_package = {name for name in names if name.split(".")[0] == package.name}
     return {path for name in inside_package for path in module_files(name, package)}
 

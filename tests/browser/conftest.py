@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,9 @@ import pytest
 import yaml
 from playwright.sync_api import Page, sync_playwright
 
+from tests.browser.live_model import RUNNING, SCHEMES, STATIC, extension
 from tests.halves import some_now
+from tests.processes import shared_by
 from tools import book
 
 ROOT = book.ROOT
@@ -68,19 +71,8 @@ def page_or_file(nodeid: str) -> str:
     return max(matches, key=len, default=path)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """Two test processes share pages, not files: all that looks at a page runs where it is open.
-
-    The mark `xdist_group` would say it too; under pytest 9.2, pytest-xdist 3.8 does not see it.
-    """
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ByPage(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return page_or_file(nodeid)
-
-    return ByPage(config, log)
+# Pages are shared out, not files: all that looks at a page runs where it is open.
+pytest_xdist_make_scheduler = shared_by(page_or_file)
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +92,7 @@ def in_one_process(request, tmp_path_factory) -> None:
 VIEWS = [("phone", "light"), ("laptop", "dark")]
 # The pages of `make test`; the others are made of the same parts and come in `make test-long`.
 NOW = (
-    *("index", "search", "book/index", "book/05-rope", "book/06-alibi", "book/13-language-model"),
+    *("index", "search", "book/index", "book/06-alibi", "book/13-language-model"),
     *("book/misconceptions", "book/notation", "book/instructors/tests", "book/api/transformer"),
 )
 
@@ -265,6 +257,53 @@ def axe():
         ]
 
     return run
+
+
+@pytest.fixture(scope="session")
+def bare(browser):
+    """A page with the models alone, all of them made: ``made.rope``, with ``lm``'s functions."""
+    page = browser.new_page()
+    page.set_content("<title>models</title>")
+    page.add_script_tag(path=STATIC / "model.js")
+    page.evaluate("""() => {
+        window.lm = languageModels();
+        window.made = {};
+        window.stored = {};
+        window.registerLanguageModel = each => {
+            stored[each.scheme] = each;
+            made[each.scheme] = lm.build(each);
+        };
+    }""")
+    for scheme in SCHEMES:
+        page.add_script_tag(content=extension().weights_script(scheme))
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def opened_at(browser, base):
+    """Open a chapter in a window of its own, scroll to its model, and wait until it runs."""
+    contexts = []
+
+    def open_page(name="index", size="laptop", theme="light", address=None, late=None, **options):
+        width, height = SIZES[size]
+        viewport = {"width": width, "height": height}
+        context = browser.new_context(viewport=viewport, color_scheme=theme, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.trouble = []
+        page.on("pageerror", lambda error: page.trouble.append(str(error)))
+        page.on("console", lambda m: m.type == "error" and page.trouble.append(m.text))
+        if late:  # a file that arrives a second later than it could
+            page.route(late, lambda route: (time.sleep(1), route.continue_()))
+        page.goto(address or f"{base}/book/{name}.html", wait_until="load")
+        page.locator(".language-model").scroll_into_view_if_needed()
+        page.wait_for_function(RUNNING, timeout=60_000)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
 
 
 def host(address: str) -> str:

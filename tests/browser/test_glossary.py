@@ -8,6 +8,7 @@ import pytest
 
 from tests.browser.conftest import ROOT, SIZES, quick_view
 from tests.browser.test_pages import CHAPTERS
+from tests.halves import some_now
 
 TERMS = """() => [...document.querySelectorAll('a.term')].map(link => ({
     words: link.textContent,
@@ -46,6 +47,7 @@ def test_a_term_in_running_text(term, used, other, links):
     assert [each for each in other if links.pattern(term).search(f"a {each}.")] == []
 
 
+@pytest.mark.long
 def test_each_chapter_links_each_term_once(html, browser):
     """In running text only, to an entry that there is, with the first sentence of that entry."""
     page = browser.new_page(java_script_enabled=False)  # as it was built
@@ -89,7 +91,7 @@ def explained(page) -> dict:
 VISIBLE = "document.getElementById('term-tip').checkVisibility({visibilityProperty: true})"
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", some_now(SIZES, ["laptop"]))
 def test_a_term_is_explained_by_keyboard_and_mouse(size, visit, axe):
     seen = visit("book/08-norms", *quick_view("book/08-norms"))
     page = seen.look(size)

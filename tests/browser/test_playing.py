@@ -128,7 +128,7 @@ def test_what_is_drawn_stays_in_its_picture(name, size, visit):
 
 @pytest.mark.parametrize("name", some_now(WITH_FIGURES, NOW))
 def test_without_a_script_a_figure_shows_its_first_frame(name, html):
-    page = BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+    page = BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "lxml")
     for figure in page.select(".slider-figure"):
         picture = figure.find("svg")
         drawn = [m for m in picture.select("path, rect") if m.get("class", [""])[0] != "grid"]

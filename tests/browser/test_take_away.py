@@ -17,7 +17,7 @@ import pypdf
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser.conftest import AXE, ROOT, host, listed_pages, missing
+from tests.browser.conftest import AXE, ROOT, host, listed_pages, missing, quick_view
 from tests.course.test_site import BINDER, COLAB, give_addresses, small_site
 from tools import book, downloads, leaks, paper
 
@@ -26,12 +26,13 @@ NOTEBOOKS = [*CHAPTERS, "book/misconceptions", "book/capstone", "book/capstone-2
 HIDDEN = ("BEGIN SOLUTION", "BEGIN HIDDEN TESTS")
 OPF = "{http://www.idpf.org/2007/opf}"
 XHTML = "{http://www.w3.org/1999/xhtml}"
+LONG_CODE = "book/13-language-model"  # a chapter with figures to move, too
 MARGIN = 24 / 25.4 * 72  # of a printed page, left and right (paper.css)
 MATH = "{http://www.w3.org/1998/Math/MathML}math"
 
 
 def soup(html: Path, name: str) -> BeautifulSoup:
-    return BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
+    return BeautifulSoup((html / f"{name}.html").read_text(encoding="utf-8"), "lxml")
 
 
 def target(html: Path, name: str, link) -> Path:
@@ -112,7 +113,7 @@ def test_the_buttons_of_a_published_site(tmp_path, browser):
 
 def test_a_printed_page_is_the_text_alone(visit):
     """The style of print, on a dark page: nothing of the screen is left, and it is light."""
-    page = visit("book/05-rope", "laptop", "dark").page
+    page = visit(LONG_CODE, *quick_view(LONG_CODE)).look("laptop", "dark")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     try:
