@@ -1,6 +1,7 @@
 """The tests of the exercises, tested: wrong answers lose their points, right ones keep all."""
 
 import ast
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -241,6 +242,21 @@ def test_the_instructors_page_has_the_recorded_kill_rates():
     assert mutants.quote(mutants.recorded(), page) == page
 
 
+@functools.cache
+def functions_of_the_book() -> list[tuple[str, str, ast.FunctionDef]]:
+    """Each function in the book's code: the page, the page's imports, and the function."""
+    functions = []
+    for path in sorted((answers.ROOT / "book").glob("*.ipynb")):
+        cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+        code = "\n".join(cells)
+        imports = "\n".join(re.findall(r"^(?:import|from) .*$", code, re.MULTILINE))
+        nodes = ast.walk(ast.parse(code))
+        functions += [
+            (path.stem, imports, node) for node in nodes if isinstance(node, ast.FunctionDef)
+        ]
+    return functions
+
+
 def shown_answers(slug: str) -> Iterator[tuple[str, Answer]]:
     """Functions in the book's code that have the name or the parameters of one to be written."""
     wanted = [
@@ -250,18 +266,12 @@ def shown_answers(slug: str) -> Iterator[tuple[str, Answer]]:
         for function in ast.parse(cell.source).body
         if isinstance(function, ast.FunctionDef)
     ]
-    for path in sorted((answers.ROOT / "book").glob("*.ipynb")):
-        cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-        code = "\n".join(cells)
-        imports = "\n".join(re.findall(r"^(?:import|from) .*$", code, re.MULTILINE))
-        for function in ast.walk(ast.parse(code)):
-            if not isinstance(function, ast.FunctionDef):
-                continue
-            parameters = [each.arg for each in function.args.args]
-            for cell, name, theirs in wanted:
-                if function.name == name or (len(theirs) > 1 and parameters == theirs):
-                    source = f"{imports}\n{ast.unparse(function)}\n{name} = {function.name}"
-                    yield f"{path.stem}: {function.name}", Answer(name, "shown", {cell: source})
+    for page, imports, function in functions_of_the_book():
+        parameters = [each.arg for each in function.args.args]
+        for cell, name, theirs in wanted:
+            if function.name == name or (len(theirs) > 1 and parameters == theirs):
+                source = f"{imports}\n{ast.unparse(function)}\n{name} = {function.name}"
+                yield f"{page}: {function.name}", Answer(name, "shown", {cell: source})
 
 
 @ACROSS

@@ -630,7 +630,7 @@ cheat(
         return Tally.total""",
 )
 cheat(
-    "keeps_the_tests_busy",
+    "busies_the_tests",  # the two that take longest are the first to begin
     tally="""class Tally:
     numbers = range(10**18)
     def __init__(self, start): self.total = start
@@ -733,7 +733,7 @@ forged(
     time.sleep(100)""",
 )
 forged(
-    "sends_slowly",
+    "drips",
     """agent.connection.send(struct.pack("!IQ", 10**6, 0))
     while True:
         agent.connection.send(b"\\0")
@@ -859,7 +859,7 @@ def graded(tmp_path_factory, listener):
     for name in ("nbgrader_config.py", "sitecustomize.py", "torch.py", "conftest.py"):
         folder.path("plants_configuration").with_name(name).write_text("raise SystemExit")
     folder.before = _listing(ROOT) | _listing(folder.root / "submitted")
-    folder.code = folder.grade("--jobs", "2")
+    folder.code = folder.grade("--jobs", "3")
     return folder
 
 

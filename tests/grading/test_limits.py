@@ -171,8 +171,8 @@ OVER = {
 
 @pytest.fixture(scope="module")
 def overdone() -> dict[str, Verdict]:
-    """The verdicts on all that goes over a limit, two at a time."""
-    with ThreadPoolExecutor(2) as threads:
+    """The verdicts on all that goes over a limit, four at a time: most of them sleep."""
+    with ThreadPoolExecutor(4) as threads:
         jobs = [job(code, limits=limits) for code, limits, _ in OVER.values()]
         return dict(zip(OVER, threads.map(pool.run, jobs), strict=True))
 
