@@ -127,6 +127,7 @@ def calls(record, monkeypatch):
     record.write_text("{}")
     asked = []
     monkeypatch.setattr(env, "pip", lambda python, *arguments: asked.append(arguments))
+    monkeypatch.setattr(env, "compile_packages", lambda python: None)
     return asked
 
 
@@ -156,6 +157,18 @@ def test_a_model_that_cannot_be_had_is_named_and_nothing_counts_as_installed(rec
     with pytest.raises(SystemExit, match=r"no network\n\[env\] the language model could not"):
         env.make({"pretrained"})
     assert env.installed() == set()
+
+
+def test_what_was_installed_is_compiled_and_a_template_beside_it_is_no_failure(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "lib" / "python3.11" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "module.py").write_text("x = 1")
+    (folder / "template.py").write_text("{{ name }} = {% value %}")
+    monkeypatch.setattr(env, "VENV", tmp_path)
+    env.compile_packages(Path(sys.executable))
+    assert [path.name.split(".")[0] for path in folder.rglob("*.pyc")] == ["module"]
 
 
 def test_nothing_waits_for_a_parser_that_no_schema_needs(tmp_path, monkeypatch):
