@@ -3,7 +3,6 @@
 import ast
 import functools
 import json
-import re
 from collections.abc import Iterator
 
 import mutants
@@ -242,45 +241,69 @@ def test_the_instructors_page_has_the_recorded_kill_rates():
     assert mutants.quote(mutants.recorded(), page) == page
 
 
+DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
+
+
 @functools.cache
-def functions_of_the_book() -> list[tuple[str, str, ast.FunctionDef]]:
-    """Each function in the book's code: the page, the page's imports, and the function."""
-    functions = []
+def code_of_the_book() -> list[tuple[str, str, ast.stmt]]:
+    """What the book's code defines: the page, all that the page imports and defines, and the part.
+
+    Nothing else of a page's code: it would compute for minutes.
+    """
+    parts = []
     for path in sorted((answers.ROOT / "book").glob("*.ipynb")):
         cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-        code = "\n".join(cells)
-        imports = "\n".join(re.findall(r"^(?:import|from) .*$", code, re.MULTILINE))
-        nodes = ast.walk(ast.parse(code))
-        functions += [
-            (path.stem, imports, node) for node in nodes if isinstance(node, ast.FunctionDef)
+        tree = ast.parse("\n".join(cells))
+        kept = (*DEFINITIONS, ast.Import, ast.ImportFrom)
+        page = "\n".join(ast.unparse(part) for part in tree.body if isinstance(part, kept))
+        parts += [
+            (path.stem, page, each) for each in ast.walk(tree) if isinstance(each, DEFINITIONS)
         ]
-    return functions
+    return parts
+
+
+def parameters(part: ast.stmt) -> list[str]:
+    """The names of a function's parameters, or of a class's methods."""
+    if isinstance(part, ast.ClassDef):
+        return sorted(each.name for each in part.body if isinstance(each, ast.FunctionDef))
+    return [each.arg for each in part.args.args]
 
 
 def shown_answers(slug: str) -> Iterator[tuple[str, Answer]]:
-    """Functions in the book's code that have the name or the parameters of one to be written."""
+    """What the book's code defines with the name, or the parameters, of something to write."""
     wanted = [
-        (cell.id, function.name, [each.arg for each in function.args.args])
+        (cell.id, part)
         for cell in answers.notebook(slug).cells
         if cell.metadata.get("nbgrader", {}).get("solution")
-        for function in ast.parse(cell.source).body
-        if isinstance(function, ast.FunctionDef)
+        for part in ast.parse(cell.source).body
+        if isinstance(part, DEFINITIONS)
     ]
-    for page, imports, function in functions_of_the_book():
-        parameters = [each.arg for each in function.args.args]
-        for cell, name, theirs in wanted:
-            if function.name == name or (len(theirs) > 1 and parameters == theirs):
-                source = f"{imports}\n{ast.unparse(function)}\n{name} = {function.name}"
-                yield f"{page}: {function.name}", Answer(name, "shown", {cell: source})
+    for page, around, part in code_of_the_book():
+        for cell, to_write in wanted:
+            alike = type(part) is type(to_write) and parameters(part) == parameters(to_write)
+            if part.name == to_write.name or (alike and len(parameters(part)) > 1):
+                source = f"{around}\n{ast.unparse(part)}\n{to_write.name} = {part.name}"
+                yield f"{page}: {part.name}", Answer(to_write.name, "shown", {cell: source})
 
 
 @ACROSS
-def test_no_page_shows_a_function_that_is_to_be_written(slug):
-    points = answers.graded(answers.notebook(slug))
+def test_nothing_that_a_page_shows_earns_a_point(slug):
+    """Pasted in place of an answer, it loses every cell that the blank answer loses."""
     shown = list(shown_answers(slug))
+    released = {cell.id: cell.source for cell in answers.notebook(slug, "exercises").cells}
+    cells = sorted({cell for _, answer in shown for cell in answer.cells})
+    blank = (Answer(cell, "blank", {cell: released[cell]}) for cell in cells)
+    left = {
+        cell: {name for name, score in outcome.scores.items() if not score}
+        for cell, outcome in zip(cells, answers.score(slug, blank), strict=True)
+    }
+    earned = {}
     outcomes = answers.score(slug, [answer for _, answer in shown])
-    pairs = zip(shown, outcomes, strict=True)
-    assert [place for (place, _), outcome in pairs if outcome.scores == points] == []
+    for (place, answer), outcome in zip(shown, outcomes, strict=True):
+        (cell,) = answer.cells
+        assert left[cell]
+        earned[place] = [name for name in left[cell] if outcome.scores[name]]
+    assert not any(earned.values()), earned
 
 
 def test_the_page_about_the_report_quotes_the_record_of_names():
