@@ -64,7 +64,7 @@ RIGHT = {
     ),
     r"(bias|attention)-answer: slopes = squeezed\(slopes\)": "`view` gives the dimension back",
     r"attention-answer: .*masked_fill\(ahead, torch\.finfo\(torch\.float32\)\.min\).*": (
-        "no score of a key that is seen comes near -1e38"
+        "only a key that is seen with a score below -3.4e38 could tell: exercise 01 tries one"
     ),
     r"read-on-answer: before = .*rounded\(torch\.full\(.*": "-1 is exact in every dtype",
     r"read-on-answer: new = .*rounded\(torch\.arange\(q_len\), .*": "the new tokens are few",
@@ -79,7 +79,7 @@ RIGHT = {
     r"(geometric|official)-answer: return clamped\(.*": "slopes are from 2**-8 to 1",
     r"attention-answer: weights = clamped\(.*, -10000.0, 10000.0\).*": "weights are from 0 to 1",
     r"attention-answer: slopes = clamped\(slopes, -10000.0, 10000.0\)": (
-        "with 10000 or more, the nearest keys get all the weight"
+        "only scores that differ by 10000 or more, against the distance, could tell"
     ),
     r"window-answer: slopes = clamped\(.*": "from 1e-6 to 1000, says the docstring",
     r".*wrong_if\(\w+, 'slopes', 'all negative'\)": "slopes are positive",

@@ -66,7 +66,9 @@ RIGHT = {
     r"prefix-answer: common = int\(rounded\(same\.long\(\)(\.cumprod\(dim=0\))?, '\w+'\).*": TRUTH,
     r"greedy-answer: (?!.*\blogits, ').*rounded\(.*'(float|int)32'\).*": TOKENS,
     r"greedy-answer: .*wrong_if\(.*, 'lengths', 'with .*'\)": COUNTS,
-    r"prefix-answer: .*rounded\(.*'(float|int)32'\).*": TOKENS,
+    r"prefix-answer: common = int\(rounded\(same\..*\.sum\(\), '(float|int)32'\)\)": (
+        "a text has fewer than 2**24 tokens"
+    ),
     r"prefix-answer: .*wrong_if\(.*, 'block_size', '(negative|zero|above .*)'\)": COUNTS,
     r"(memory|prefix|sampled)-answer: .*len\((kept|rounded|widened)\(.*": LENGTH,
     r"memory-answer: (append = wrong_if\(append, 'rows', 'with .*'\)|rows = ordered\(rows\)|"
