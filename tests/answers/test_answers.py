@@ -254,8 +254,8 @@ def code_of_the_book() -> list[tuple[str, str, ast.stmt]]:
     for path in sorted((answers.ROOT / "book").glob("*.ipynb")):
         cells = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
         tree = ast.parse("\n".join(cells))
-        kept = (*DEFINITIONS, ast.Import, ast.ImportFrom)
-        page = "\n".join(ast.unparse(part) for part in tree.body if isinstance(part, kept))
+        harmless = (*DEFINITIONS, ast.Import, ast.ImportFrom)
+        page = "\n".join(ast.unparse(part) for part in tree.body if isinstance(part, harmless))
         parts += [
             (path.stem, page, each) for each in ast.walk(tree) if isinstance(each, DEFINITIONS)
         ]
