@@ -93,9 +93,9 @@ VISIBLE = "document.getElementById('term-tip').checkVisibility({visibilityProper
 
 @pytest.mark.parametrize("size", some_now(SIZES, ["laptop"]))
 def test_a_term_is_explained_by_keyboard_and_mouse(size, visit, axe):
-    seen = visit("book/06-alibi", *quick_view("book/06-alibi"))
+    seen = visit("book/08-norms", *quick_view("book/08-norms"))
     page = seen.look(size)
-    link = page.locator("a.term", has_text=re.compile("^relative position$"))
+    link = page.locator("a.term", has_text=re.compile("^post-norm$"))
     assert link.get_attribute("title") is None  # or the browser would show it beside ours
     page.keyboard.press("Tab")  # from here on the focus is the keyboard's
     link.focus()
@@ -103,8 +103,8 @@ def test_a_term_is_explained_by_keyboard_and_mouse(size, visit, axe):
     page.wait_for_function(VISIBLE)
     tooltip = explained(page)
     assert tooltip["shown"]
-    assert tooltip["term"] == "relative position"
-    assert tooltip["text"].startswith("The position of the key")
+    assert tooltip["term"] == "post-norm"
+    assert tooltip["text"].startswith("A block in which")
     assert "\\(" not in tooltip["text"]
     assert tooltip["tip"]["left"] >= 0
     assert tooltip["tip"]["right"] <= SIZES[size][0]
@@ -116,7 +116,7 @@ def test_a_term_is_explained_by_keyboard_and_mouse(size, visit, axe):
     assert size == "phone" or axe(seen) == []
     page.keyboard.press("Escape")
     assert not explained(page)["shown"]
-    assert page.evaluate("document.activeElement.textContent") == "relative position"
+    assert page.evaluate("document.activeElement.textContent") == "post-norm"
     page.keyboard.press("Tab")
     page.evaluate("document.activeElement.blur()")
     # The mouse may go into the box; when it leaves, the box goes.
