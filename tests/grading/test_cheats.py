@@ -630,7 +630,7 @@ cheat(
         return Tally.total""",
 )
 cheat(
-    "busies_the_tests",  # the two that take longest are the first to begin
+    "busies_the_tests",  # this and "drips" take longest; graded by name, they start early
     tally="""class Tally:
     numbers = range(10**18)
     def __init__(self, start): self.total = start
