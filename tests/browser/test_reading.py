@@ -11,6 +11,7 @@ import pytest
 from tests.browser.conftest import SIZES, listed_pages, quick_view
 from tests.browser.test_pages import CHAPTERS
 from tests.halves import some_now
+from tests.test_figures import luminance
 
 BUDGET = 600_000  # bytes of a chapter's own HTML and images, compressed
 SOME = ("book/index", "book/06-alibi")  # the other pages have the same parts: long
@@ -300,6 +301,22 @@ def test_back_to_top_covers_nothing(width, visit):
     assert len(others) >= 4
     for other in others:
         assert other["right"] <= button["left"] or button["right"] <= other["left"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_link_under_the_pointer_can_be_read(theme, visit):
+    """axe looks at a page on which the pointer is nowhere."""
+    page = visit("book/index", *quick_view("book/index")).look("laptop", theme)
+    link = page.locator(".bd-sidebar-primary a.reference.internal").first
+    link.hover()
+    page.wait_for_timeout(400)  # colours change gradually
+    colours = link.evaluate(
+        "link => [getComputedStyle(link).color, getComputedStyle(document.body).backgroundColor]"
+    )
+    page.mouse.move(640, 2)
+    channels = [[int(n) / 255 for n in re.findall(r"\d+", each)[:3]] for each in colours]
+    dark, light = sorted(map(luminance, channels))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5, colours
 
 
 # --- by ear
