@@ -89,18 +89,35 @@ RANGES = [
     "clamped(HERE, 1e-9, None)",
 ]
 DELICATE = {"exp", "log", "logsumexp", "masked_fill", "rsqrt", "softmax", "sqrt", "sum", "where"}
+# Around what these get, and around what is divided by. Elsewhere 1e-12 is rounding.
+NEAR_ZERO = [
+    f"{mistake}(HERE, {size}{rest}"
+    for size in ("1e-12", "1e-6")
+    for mistake, rest in (("with_epsilon", ")"), ("clamped", ", None)"))
+]
+SINGULAR = {"log", "rsqrt", "sqrt"}
+# Around what these get.
+FAR = ["clamped(HERE, -65504.0, 65504.0)", "clamped(HERE, -1e9, 1e9)"]
+EXPONENTIAL = {"exp", "logsumexp", "softmax"}
 # At both ends of a function.
 SHAPES = [
     'rounded(HERE, "float16")',
     "truncated(HERE)",
     "first_for_all(HERE, 0)",
     "first_for_all(HERE, 1)",
+    "first_for_all(HERE, -2)",
+    "flipped(HERE, 0)",
+    "flipped(HERE, 1)",
+    "flipped(HERE, -2)",
     "ordered(HERE)",
     "squeezed(HERE)",
+    "unsqueezed(HERE)",
     "transposed_if_square(HERE, -2, -1)",
     "transposed_if_square(HERE, 0, 1)",
 ]
 FINITE = ["-1e4", "-65504.0", "-1e9", "torch.finfo(torch.float32).min"]  # in place of -inf
+# What takes one dimension, and could be taken over all.
+REDUCING = {"all", "amax", "any", "argmax", "cumsum", "logsumexp", "mean", "softmax", "sum", "var"}
 COUNTING = {"arange", "empty", "narrow", "ones", "range", "tril", "triu", "zeros"}
 INFINITY = {"-math.inf", "-torch.inf", "-float('inf')", "float('-inf')"}
 FACTS = {"device", "dtype", "ndim", "shape"}  # attributes that are no tensors
@@ -247,6 +264,7 @@ def mutated(source: str) -> Iterator[tuple[str, str, str]]:
             changes += _statements(node, inside[node])
             changes += _around_results(node, above)
             changes += _around_values(node, above)
+            changes += _around_branches(node, inside[node])
         for kind, change in changes:
             mutant = pickle.loads(pickled)
             change(next(itertools.islice(ast.walk(mutant), number, None)))
@@ -342,11 +360,18 @@ def _around_functions(node: ast.AST) -> Iterator[tuple[str, Change]]:
         for name, hint in _parameters_of(node).items():
             for template in (*ANYWHERE, *RANGES, *SHAPES) if hint != "int" else ():
                 yield _kind(template), _inserted(1, f"{name} = {template.replace('HERE', name)}")
+        if {"hiding", "softmax"} <= {_step(part) for part in ast.walk(node)}:
+            yield "hidden", _hide_later
 
 
 def _calls_around(function: ast.FunctionDef) -> Iterator[str]:
     yield f"cached({function.name})"
-    for name, hint in _parameters_of(function).items():
+    yield f"cached({function.name}, last=True)"
+    parameters = _parameters_of(function)
+    for first, second in itertools.combinations(parameters, 2):
+        for relation in tampering.RELATIONS:
+            yield f'wrong_between({function.name}, "{first}", "{relation}", "{second}")'
+    for name, hint in parameters.items():
         for condition in tampering.NUMBERS if hint.startswith("int") else tampering.TENSORS:
             yield f'wrong_if({function.name}, "{name}", "{condition}")'
 
@@ -360,6 +385,40 @@ def _around_results(node: ast.AST, above: dict[ast.AST, ast.AST]) -> Iterator[tu
             yield "writing", _replaced(f"writing(HERE, {name})", "value")
         for template in (*RANGES, *SHAPES):
             yield _kind(template), _replaced(template, "value")
+
+
+def _around_branches(node: ast.AST, parameters: list[str]) -> Iterator[tuple[str, Change]]:
+    """An argument that is written into on one branch, from which the function goes on."""
+    for branch in ("body", "orelse"):
+        for name in parameters:
+            if isinstance(node, ast.IfExp):
+                yield "written", _replaced(f"({name} := written({name}), HERE)[1]", branch)
+            elif isinstance(node, ast.If) and getattr(node, branch):
+                line = ast.parse(f"{name} = written({name})").body[0]
+                yield "written", lambda target, b=branch, n=line: getattr(target, b).insert(0, n)
+
+
+def _step(node: ast.AST) -> str | None:
+    """Whether a call hides scores, or is a softmax."""
+    infinite = isinstance(node, ast.Call) and bool(node.args)
+    infinite = infinite and ast.unparse(node.args[-1]) in INFINITY
+    if infinite and _called(node) in ("masked_fill", "where"):
+        return "hiding"
+    return "softmax" if _called(node) == "softmax" else None
+
+
+def _hide_later(function: ast.FunctionDef) -> None:
+    """Leave the hiding out, and do it after the softmax."""
+    for node in reversed(list(ast.walk(function))):  # what stands inside another comes first
+        if _step(node) == "hiding":
+            if _called(node) == "where":
+                seen, scores, _ = map(ast.unparse, node.args)
+                call = f"shown({scores}, ~({seen}))"
+            else:
+                call = f"shown({ast.unparse(node.func.value)}, {ast.unparse(node.args[0])})"
+            _become(node, ast.parse(call, mode="eval").body)
+        elif _step(node) == "softmax":
+            _become(node, ast.parse(f"hidden({ast.unparse(node)})", mode="eval").body)
 
 
 def _around_values(node: ast.AST, above: dict[ast.AST, ast.AST]) -> Iterator[tuple[str, Change]]:
@@ -376,10 +435,32 @@ def _around_values(node: ast.AST, above: dict[ast.AST, ast.AST]) -> Iterator[tup
     elif _is_value(node, above):
         for template in ANYWHERE:
             yield _kind(template), _replaced(template)
+        if _called(node) in REDUCING and isinstance(node.func, ast.Attribute):
+            given = [ast.unparse(each) for each in (node.func.value, *node.args, *node.keywords)]
+            value, *dims = given[1:] if given[0] in MODULES else given
+            if dims:
+                yield "over_all", _replaced(f'over_all(HERE, {value}, "{node.func.attr}")')
         parent = above[node]
         if {_called(node), _called(parent), _called(above.get(parent))} & DELICATE:
             for template in RANGES:
                 yield _kind(template), _replaced(template)
+        quotient = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div)
+        divides = quotient and parent.right is node
+        for templates, there in (
+            (RANGES, divides),
+            (NEAR_ZERO, divides or _goes_into(node, above, SINGULAR)),
+            (FAR, _goes_into(node, above, EXPONENTIAL)),
+        ):
+            for template in templates if there else ():
+                yield _kind(template), _replaced(template)
+
+
+def _goes_into(node: ast.AST, above: dict[ast.AST, ast.AST], names: set[str]) -> bool:
+    """Whether one of these methods, or of torch's functions, gets a value."""
+    parent = above[node]
+    if isinstance(parent, ast.Attribute):
+        return _called(above[parent]) in names
+    return _called(parent) in names and node in parent.args[:1]
 
 
 def _statements(node: ast.AST, parameters: list[str]) -> Iterator[tuple[str, Change]]:

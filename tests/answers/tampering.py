@@ -7,17 +7,20 @@ nothing at all: `idle` says so, and such a mutant is not counted.
 
 import functools
 import inspect
+import itertools
 import math
 import operator
 
 import torch
 
 _met = []  # not empty once a function here has met what it is meant for
+_left = []  # masks that `shown` has not applied yet
 
 
 def begin() -> None:
     """Forget what an earlier mutant in this process met."""
     _met.clear()
+    _left.clear()
 
 
 def idle() -> bool:
@@ -54,10 +57,15 @@ def _tensors(change):
 
 
 def rounded(value, dtype):
-    """Through a narrower type and back."""
+    """Through a narrower type and back; a whole number of Python's counts only if that moves it."""
     narrow = getattr(torch, dtype)
 
     def one(part):
+        if type(part) is int and abs(part) < 2**63:
+            moved = int(torch.tensor(part).to(narrow).item())
+            if moved != part:
+                _met.append(1)
+            return moved
         if isinstance(part, float) and math.isfinite(part) and not part.is_integer():
             _met.append(1)
             return torch.tensor(part, dtype=torch.float64).to(narrow).item()
@@ -102,9 +110,17 @@ def truncated(value):
 @_tensors
 def first_for_all(value, dim):
     """The first batch entry, head or row in place of all."""
-    if value.ndim <= dim or value.shape[dim] == 0:
+    if value.ndim <= max(dim, -dim - 1) or value.shape[dim] == 0:
         return None
     return value.narrow(dim, 0, 1).expand_as(value)
+
+
+@_tensors
+def flipped(value, dim):
+    """Batch entries, heads or rows in another's place."""
+    if value.ndim <= max(dim, -dim - 1) or value.shape[dim] < 2:
+        return None
+    return value.flip(dim)
 
 
 @_tensors
@@ -118,6 +134,14 @@ def ordered(value):
 @_tensors
 def squeezed(value):
     return value.squeeze()
+
+
+@_tensors
+def unsqueezed(value):
+    """A dimension too many where a size is 1 or two neighbours are equal."""
+    neighbours = itertools.pairwise(value.shape)
+    odd = 1 in value.shape or any(first == second for first, second in neighbours)
+    return value.unsqueeze(0) if odd else value
 
 
 @_tensors
@@ -137,6 +161,30 @@ def kept(value, store):
     if known is not value and not torch.equal(known, value):
         _met.append(1)
     return known
+
+
+def over_all(result, value, name):
+    """What torch calls `name`, over all numbers at once, in the shape of the right result."""
+    tensors = isinstance(result, torch.Tensor) and isinstance(value, torch.Tensor)
+    if not tensors or value.ndim < 2:
+        return result
+    _met.append(1)
+    flat = getattr(torch, name)(value.flatten(), dim=0)
+    return flat.expand(result.shape) if flat.ndim == 0 else flat.reshape(result.shape)
+
+
+def shown(value, mask, *_):
+    """Scores that are not hidden yet."""
+    _left.append(mask)
+    return value
+
+
+def hidden(weights):
+    """Weights that are set to 0 after the softmax, so that the others do not add up to 1."""
+    while _left:
+        _met.append(1)
+        weights = weights.masked_fill(_left.pop(), 0.0)
+    return weights
 
 
 def near(a, b):
@@ -159,24 +207,33 @@ def identical(a, b):
 
 def writing(value, argument):
     """The result, after which the argument is written into."""
-    result = _mapped(lambda part: part.clone() if isinstance(part, torch.Tensor) else part, value)
-
-    def write(part):
-        if isinstance(part, torch.Tensor) and part.numel():
-            _met.append(1)
-            with torch.no_grad():
-                part.copy_(~part if part.dtype == torch.bool else part + 1)
-        return part
-
-    _mapped(write, argument)
+    result = _copied(value)
+    _mapped(_write, argument)
     return result
+
+
+def written(argument):
+    """A copy of the argument, which itself is written into."""
+    return writing(argument, argument)
+
+
+def _copied(value):
+    return _mapped(lambda part: part.clone() if isinstance(part, torch.Tensor) else part, value)
+
+
+def _write(part):
+    if isinstance(part, torch.Tensor) and part.numel():
+        _met.append(1)
+        with torch.no_grad():
+            part.copy_(~part if part.dtype == torch.bool else part + 1)
+    return part
 
 
 # --- around a function
 
 
-def cached(function):
-    """The result of an earlier call, if its tensors had the same shapes."""
+def cached(function, last=False):
+    """The result of an earlier call, or of the last, if its tensors had the same shapes."""
     known = {}
 
     def mark(value):
@@ -191,6 +248,8 @@ def cached(function):
         _met.append(1)
         key = mark(args), mark(list(options.values()))
         if key not in known:
+            if last:
+                known.clear()
             known[key] = function(*args, **options), args, options  # kept, so that no id is reused
         return known[key][0]
 
@@ -249,6 +308,7 @@ NUMBERS = {
     "one": lambda value: value == 1,
 }
 TENSORS = {
+    "empty": lambda value: value.numel() == 0 if isinstance(value, torch.Tensor) else None,
     **{f"size 1 at {dim}": _size_one(dim) for dim in (-1, -2, -3, -4)},
     "sizes -2 and -1 equal": _equal_sizes(-2, -1),
     "sizes -3 and -2 equal": _equal_sizes(-3, -2),
@@ -266,23 +326,64 @@ TENSORS = {
 CONDITIONS = NUMBERS | TENSORS
 
 
+RELATIONS = {"fewer than": operator.lt, "as many as": operator.eq, "more than": operator.gt}
+
+
 def wrong_if(function, parameter, condition):
     """A special case that goes wrong."""
-    signature, holds = inspect.signature(function), CONDITIONS[condition]
+    holds = CONDITIONS[condition]
+
+    def special(arguments):
+        given = arguments.get(parameter)
+        number = condition in NUMBERS and type(given) is not int
+        return None if number else holds(given)
+
+    return _wrong(function, special)
+
+
+def wrong_between(function, first, relation, second):
+    """A special case of two arguments that goes wrong, such as more queries than keys.
+
+    Sizes that are equal in all tests are taken to be so by promise.
+    """
+    holds, differ = RELATIONS[relation], []
+
+    def special(arguments):
+        pair = [arguments.get(name) for name in (first, second)]
+        numbers = [type(each) is int for each in pair]
+        sizes = pair if all(numbers) else list(map(_size, pair))
+        if None in sizes:
+            return None
+        differ.extend([True] * (sizes[0] != sizes[1]))
+        return holds(*sizes) or (False if differ else None)
+
+    return _wrong(function, special)
+
+
+def _size(value):
+    """How many whole numbers are in a tensor's last dimension, or else how many rows it has."""
+    if not isinstance(value, torch.Tensor) or value.dtype == torch.bool:
+        return None
+    dim = -2 if value.is_floating_point() else -1
+    return value.shape[dim] if value.ndim >= -dim else None
+
+
+def _wrong(function, special):
+    signature = inspect.signature(function)
 
     def spoil(part):
         if isinstance(part, torch.Tensor):
+            if not part.numel():
+                return part.flatten() if part.ndim != 1 else part.unsqueeze(0)
             return ~part if part.dtype == torch.bool else part + 1
         return not part if isinstance(part, bool) else part + 1
 
     @functools.wraps(function)
     def call(*args, **options):
-        given = signature.bind(*args, **options).arguments.get(parameter)
-        number = condition in NUMBERS and type(given) is not int
-        special = None if number else holds(given)
-        if special is not None:
+        applies = special(signature.bind(*args, **options).arguments)
+        if applies is not None:
             _met.append(1)
         result = function(*args, **options)
-        return _mapped(spoil, result) if special else result
+        return _mapped(spoil, result) if applies else result
 
     return call
