@@ -154,7 +154,12 @@ def outdated(slug: str, survivors: set[str]) -> list[str]:
 
 
 def explanations(slug: str) -> dict[str, dict[str, str]]:
-    """What an assignment's ``equivalent.py`` says: `EQUIVALENT`, `RIGHT` and `OF_RIGHT_ANSWERS`."""
+    """What an assignment's ``equivalent.py`` says.
+
+    `EQUIVALENT` and `RIGHT`: see :func:`explained`. `OF_RIGHT_ANSWERS`: survivors that are made of
+    right answers. `MORE`: which values, rounded to float32, cost more than a cell of precision, by
+    regular expressions, and why.
+    """
     return runpy.run_path(str(answers.BANKS / slug / "equivalent.py"))
 
 
@@ -249,6 +254,11 @@ def mutants_of(cell: str, source: str) -> Iterator[Answer]:
 def sampled(mutant: Answer) -> bool:
     """Whether a mutant is one of the few that stand for all; other mutants change nothing here."""
     return zlib.crc32(mutant.name.encode()) % SAMPLE == 0
+
+
+def is_a_slip(mutant: Answer) -> bool:
+    """Whether a mutant only rounds a value to float32 on its way."""
+    return mutant.about == "rounded" and "'float32')" in mutant.name
 
 
 def mutated(source: str) -> Iterator[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 import ast
 import functools
 import json
+import re
 from collections.abc import Iterator
 
 import mutants
@@ -220,6 +221,21 @@ def test_mutants_are_caught_or_explained(slug, step):
     fates = answers.fates(slug, list(made.values())[::step])
     survivors = {name for name, fate in fates.items() if fate == "kept"}
     assert not survivors - mutants.explained(slug, survivors).keys()
+
+
+@pytest.mark.parametrize("step", [40, pytest.param(1, marks=pytest.mark.long)])
+@ACROSS
+def test_a_value_rounded_to_float32_costs_no_points_of_an_idea(slug, step):
+    """Only the small cells of precision, unless ``equivalent.py`` has a reason in `MORE`."""
+    more = mutants.explanations(slug).get("MORE", {})
+    slips = [each for each in mutants.mutants(slug) if mutants.is_a_slip(each)][::step]
+    lost = {}
+    for mutant, outcome in zip(slips, answers.score(slug, slips), strict=True):
+        cells = {name for name, score in outcome.scores.items() if not score}
+        ideas = {name for name in cells if not name.endswith("-precision")}
+        if ideas and not any(re.fullmatch(pattern, mutant.name) for pattern in more):
+            lost[mutant.name] = ideas
+    assert not lost
 
 
 @pytest.mark.long

@@ -1,5 +1,7 @@
 """Mutants of the solutions that no test can tell from them: the mutant, and why."""
 
+SIZES = "sizes are 1 or more where a docstring does not say that they may be 0"
+ROWS = "there are n + 1 rows for n drafted tokens"
 COUNTS = "counts and sizes are 1 or more, and none reaches 2**24"
 LENGTH = "only the length is read"
 ONE_DIMENSION = "the only dimension, or the last of two, has several names"
@@ -17,7 +19,11 @@ FOLLOWED = (
 )
 COMMON = "prefix-answer: common = int(same.long().cumprod(dim=0).sum())"
 EQUIVALENT = {
-    "memory-answer: __init__ = cached(__init__)": "an object is made once",
+    "memory-answer: fork = wrong_between(fork, 'text', 'as many as', 'other')": (
+        "a fork to itself is refused"
+    ),
+    "prefix-answer: held = unsqueezed(held)": "of a text of one token, the token counts",
+    "prefix-answer: prompt = unsqueezed(prompt)": "of a prompt of one token, nothing is compared",
     "memory-answer: for slot, row in enumerate(widened(rows), start=length):": "and narrowed again",
     "memory-answer: if rows.shape[1] != width or not near(rows.dtype, self.memory.dtype):": (
         "of each dtype there is one object"
@@ -61,6 +67,13 @@ EQUIVALENT = {
     "sampled-answer: sums = rest.cumsum(dim=0) -> sums = rest.cumsum(dim=-1)": ONE_DIMENSION,
 }
 RIGHT = {
+    r"memory-answer: __init__ = cached\(__init__(, last=True)?\)": "an object is made once",
+    r"memory-answer: rows = written\(rows\)( \(2\))?": (
+        "where a call is refused, what it wrote into its arguments does not reach the tests"
+    ),
+    r".*wrong_if\(\w+, '(k|lengths|logits|prompt|target|uniforms)', 'empty'\)": SIZES,
+    r"greedy-answer: .*wrong_between\(\w+, 'logits', '.*', 'drafts'\)": ROWS,
+    r"sampled-answer: .*wrong_between\(\w+, 'target', '.*', '(proposal|draft)'\)": ROWS,
     r"(greedy|sampled|keys|values)-answer: .*widened\(.*": WIDE,
     r"greedy-answer: accepted = rounded\(right\.long\(\)(\.cumprod\(dim=-1\))?, '\w+'\).*": TRUTH,
     r"prefix-answer: common = int\(rounded\(same\.long\(\)(\.cumprod\(dim=0\))?, '\w+'\).*": TRUTH,
@@ -110,4 +123,8 @@ OF_RIGHT_ANSWERS = {
     "'int32'))), accepted])": LENGTH,
     "fractions_and_objects, values-answer: codes = rounded(((v - low) / safe).round(), 'float32')"
     ".clamp(0, 2 ** bits - 1)": "float32 holds the whole numbers up to 255",
+}
+MORE = {
+    r"memory-answer: rounded\((self\.\w+|table), 'float32'\)\[.*": "that writes to a copy",
+    r"prefix-answer: .*": "tokens are whole numbers, of any size",
 }
