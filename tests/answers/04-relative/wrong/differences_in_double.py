@@ -1,6 +1,6 @@
 """Positions are subtracted in float64, which does not know all whole numbers beyond 2^53.
 
-Loses: differences
+Loses: differences-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Subtracts in float32 and goes back to whole numbers: exact up to 2^24.
 
-Loses: differences
+Loses: differences-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Rows counted from the end, as in a causal mask: right for the example.
 
-Loses: differences
+Loses: differences, differences-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """m − n, as Transformer-XL and DeBERTa count.
 
-Loses: differences
+Loses: differences, differences-precision
 """
 
 

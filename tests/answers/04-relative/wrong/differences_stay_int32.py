@@ -1,6 +1,6 @@
 """int32 positions give int32 differences.
 
-Loses: differences
+Loses: differences-precision
 """
 
 

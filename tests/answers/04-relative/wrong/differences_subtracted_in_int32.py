@@ -1,6 +1,6 @@
 """Widens the difference and not the positions: in int32 it may be too large.
 
-Loses: differences
+Loses: differences-precision
 """
 
 

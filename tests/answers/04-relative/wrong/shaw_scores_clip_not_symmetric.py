@@ -1,6 +1,6 @@
 """Clipped to −c … c − 1, as if there were 2c rows: the last row is never used.
 
-Loses: shaw-scores
+Loses: shaw-scores, shaw-scores-precision
 """
 
 import math

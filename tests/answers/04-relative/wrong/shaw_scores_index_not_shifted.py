@@ -1,6 +1,6 @@
 """The clipped difference is the index: negative ones count from the end.
 
-Loses: shaw-scores
+Loses: shaw-scores, shaw-scores-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """The key is compared with the vector, and not the query.
 
-Loses: shaw-scores
+Loses: shaw-scores, shaw-scores-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """No clip: a far key before the query wraps around, as negative indices do.
 
-Loses: shaw-scores
+Loses: shaw-scores, shaw-scores-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """All texts get the differences of the first one.
 
-Loses: shaw-scores
+Loses: shaw-scores, shaw-scores-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Only q · k is scaled.
 
-Loses: shaw-scores
+Loses: shaw-scores, shaw-scores-precision
 """
 
 import math

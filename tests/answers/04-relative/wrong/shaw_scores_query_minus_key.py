@@ -1,6 +1,6 @@
 """The vector of m − n: the table is read backwards.
 
-Loses: shaw-scores
+Loses: shaw-scores, shaw-scores-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """No clip: far differences wrap around.
 
-Loses: shaw-values
+Loses: shaw-values, shaw-values-precision
 """
 
 

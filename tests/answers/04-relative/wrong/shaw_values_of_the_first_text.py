@@ -1,6 +1,6 @@
 """All texts get the differences of the first one.
 
-Loses: shaw-values
+Loses: shaw-values, shaw-values-precision
 """
 
 

@@ -1,6 +1,6 @@
 """The vectors are summed without their weights.
 
-Loses: shaw-values
+Loses: shaw-values, shaw-values-precision
 """
 
 

@@ -1,6 +1,6 @@
 """The positions are weighted as head 0 does, in all heads.
 
-Loses: shaw-values
+Loses: shaw-values, shaw-values-precision
 """
 
 

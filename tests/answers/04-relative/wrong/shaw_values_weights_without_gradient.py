@@ -1,6 +1,6 @@
 """No gradient reaches the weights through the positions.
 
-Loses: shaw-values
+Loses: shaw-values, shaw-values-precision
 """
 
 

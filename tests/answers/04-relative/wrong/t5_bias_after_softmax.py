@@ -1,6 +1,6 @@
 """Softmax first, and then the bias.
 
-Loses: t5-scores
+Loses: t5-scores, t5-scores-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Makes the bias once for each shape, as layers that share a table do, and never again.
 
-Loses: t5-scores
+Loses: t5-scores, t5-scores-precision
 """
 
 

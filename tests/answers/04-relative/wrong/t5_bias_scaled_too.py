@@ -1,6 +1,6 @@
 """Scores and bias are scaled by 1/√d_k.
 
-Loses: t5-scores
+Loses: t5-scores, t5-scores-precision
 """
 
 import math

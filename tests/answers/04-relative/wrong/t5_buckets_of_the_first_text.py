@@ -1,6 +1,6 @@
 """All texts get the buckets of the first one.
 
-Loses: t5-scores
+Loses: t5-scores, t5-scores-precision
 """
 
 

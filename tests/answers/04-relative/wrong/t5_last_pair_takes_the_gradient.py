@@ -1,6 +1,6 @@
 """A gradient of its own for the table: of each bucket only one pair counts.
 
-Loses: t5-scores
+Loses: t5-scores, t5-scores-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """All heads get the bias of head 0.
 
-Loses: t5-scores
+Loses: t5-scores, t5-scores-precision
 """
 
 

@@ -1,6 +1,6 @@
 """The scores are scaled by 1/√d_k, as everywhere else.
 
-Loses: t5-scores
+Loses: t5-scores, t5-scores-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """Content–position with the keys in the rows: the right pairs of vectors, the wrong weights.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 

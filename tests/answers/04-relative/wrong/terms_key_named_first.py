@@ -1,6 +1,6 @@
 """The key's part is named first: the two cross terms change places.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 

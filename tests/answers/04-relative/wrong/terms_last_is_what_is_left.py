@@ -1,6 +1,6 @@
 """The last term is the score less the other three: where places are small, only rounding is left.
 
-Loses: terms
+Loses: terms-precision
 """
 
 

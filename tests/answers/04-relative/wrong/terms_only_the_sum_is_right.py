@@ -1,6 +1,6 @@
 """What content alone does not explain is shared out evenly: only the sum is right.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 

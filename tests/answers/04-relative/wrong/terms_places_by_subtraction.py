@@ -1,6 +1,6 @@
 """Queries and keys of the places are differences of large numbers, and lose their digits.
 
-Loses: terms
+Loses: terms-precision
 """
 
 

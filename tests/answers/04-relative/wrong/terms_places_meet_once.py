@@ -1,6 +1,6 @@
 """Position–position is made once, from the first text's places: right if all share them.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 

@@ -1,6 +1,6 @@
 """All texts get the places of the first one.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Projects the places once for each shape, as if they and the matrices never changed.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 

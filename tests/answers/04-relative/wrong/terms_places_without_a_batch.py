@@ -1,6 +1,6 @@
 """With one table of places, position–position comes without the batch dimension.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 

@@ -1,6 +1,6 @@
 """W_q makes the keys, and W_k the queries.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Divided by √d_k, as scores usually are: the example has d_k = 1.
 
-Loses: terms
+Loses: terms, terms-precision
 """
 
 
