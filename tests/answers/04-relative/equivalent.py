@@ -27,6 +27,11 @@ EQUIVALENT = {
 
 SMALL = "the number of a bucket is whole and at most 256"
 RIGHT = {
+    r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
+    r"terms-answer: w_[qk] = unsqueezed\(w_[qk]\)": "a dimension in front changes no product",
+    r"bucket-answer: start = rounded\(starts(, 'bfloat16'\)\[-1\]|\[-1\], 'bfloat16'\))": (
+        "the search begins a little earlier, and ends at the same number"
+    ),
     r"bucket-answer: .*rounded\(.*, '(float|int)32'\).*": (
         "int32 holds all differences, and what float32 rounds is far beyond the last boundary"
     ),
@@ -68,4 +73,10 @@ OF_RIGHT_ANSWERS = {
     " c) + c, 'int32')]": "clipped distances are small",
     "loops, shaw-values-answer: own = relative_position if rounded(relative_position,"
     " 'float32').dim() == 2 else relative_position[b]": "only the number of dimensions is read",
+}
+MORE = {
+    r"bucket-answer: rounded\(starts, 'float32'\)\.append\(start\)": "that writes to a copy",
+    r"shaw-\w+-answer: .*rounded\(relative_position, .*": (
+        "2**63 - 1 is whole, becomes 2**63, and that is negative in int64"
+    ),
 }
