@@ -1,6 +1,6 @@
 """Takes distances to float32 before they meet slopes of float64.
 
-Loses: bias-edges
+Loses: bias-precision
 """
 
 

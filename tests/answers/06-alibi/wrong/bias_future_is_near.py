@@ -1,6 +1,6 @@
 """Distances ahead are set to 0, as if a causal mask always followed.
 
-Loses: bias-values, bias-edges
+Loses: bias-values, bias-edges, bias-precision
 """
 
 

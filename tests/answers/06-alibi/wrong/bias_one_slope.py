@@ -1,6 +1,6 @@
 """One slope, the first, for all heads.
 
-Loses: bias-values, bias-edges
+Loses: bias-values, bias-edges, bias-precision
 """
 
 

@@ -1,6 +1,6 @@
 """The bias is added with a plus sign: what is far is preferred.
 
-Loses: bias-values, bias-edges
+Loses: bias-values, bias-edges, bias-precision
 """
 
 

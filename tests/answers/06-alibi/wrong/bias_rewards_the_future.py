@@ -1,6 +1,6 @@
 """n − m without the absolute value: keys that come later are rewarded.
 
-Loses: bias-values, bias-edges
+Loses: bias-values, bias-edges, bias-precision
 """
 
 

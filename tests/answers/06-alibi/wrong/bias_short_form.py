@@ -1,6 +1,6 @@
 """The slope times the key's position: the form for causal masks, and not the bias.
 
-Loses: bias-values, bias-edges
+Loses: bias-values, bias-edges, bias-precision
 """
 
 

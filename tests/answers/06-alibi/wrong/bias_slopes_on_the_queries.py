@@ -1,6 +1,6 @@
 """The slopes stand on the axis of the queries: right for one head only.
 
-Loses: bias-values, bias-edges
+Loses: bias-values, bias-edges, bias-precision
 """
 
 

@@ -1,6 +1,6 @@
 """The new tokens are stored in front of the old ones.
 
-Loses: read-on
+Loses: read-on, read-on-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes all slopes from those for 2P heads, also at powers of two.
 
-Loses: official-slopes
+Loses: official-slopes, official-precision
 """
 
 import torch

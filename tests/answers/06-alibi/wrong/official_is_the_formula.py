@@ -1,6 +1,6 @@
 """2^(−8h/H) also where H is no power of two.
 
-Loses: official-slopes
+Loses: official-slopes, official-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Sorts the slopes, so that heads change places.
 
-Loses: official-slopes
+Loses: official-slopes, official-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The exponents are divided as whole numbers: right up to 8 heads.
 
-Loses: official-slopes
+Loses: official-slopes, official-precision
 """
 
 import torch
