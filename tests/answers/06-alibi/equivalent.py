@@ -48,7 +48,9 @@ EQUIVALENT = {
 
 RIGHT = {
     # what is computed
-    r"(geometric|official)-answer: \w+ = cached\(\w+\)": "the same number, the same slopes",
+    r"(geometric|official)-answer: \w+ = cached\(\w+(, last=True)?\)": (
+        "the same number, the same slopes"
+    ),
     r"geometric-answer: .*rounded\((h|-8 \* h|torch\.arange\(.*\)), 'float32'\).*": (
         "the number of a head is whole, and far below 2**24"
     ),
@@ -62,7 +64,7 @@ RIGHT = {
     r"attention-answer: key = with_epsilon\(key, 1e-09\)": (
         "all scores of a query rise together, and the softmax does not change"
     ),
-    r"(bias|attention)-answer: slopes = squeezed\(slopes\)": "`view` gives the dimension back",
+    r"(bias|attention)-answer: slopes = (un)?squeezed\(slopes\)": "`view` gives the dimension back",
     r"attention-answer: .*masked_fill\(ahead, torch\.finfo\(torch\.float32\)\.min\).*": (
         "only a key that is seen with a score below -3.4e38 could tell: exercise 01 tries one"
     ),
@@ -81,7 +83,8 @@ RIGHT = {
     r"attention-answer: slopes = clamped\(slopes, -10000.0, 10000.0\)": (
         "only scores that differ by 10000 or more, against the distance, could tell"
     ),
-    r"window-answer: slopes = clamped\(.*": "from 1e-6 to 1000, says the docstring",
+    r".*wrong_if\(\w+, '(?!past_)\w+', 'empty'\)": "sizes are 1 or more",
+    r"window-answer: .*clamped\(slopes, .*": "from 1e-6 to 1000, says the docstring",
     r".*wrong_if\(\w+, 'slopes', 'all negative'\)": "slopes are positive",
     r".*wrong_if\(\w+, 'n_heads', '(negative|zero|above 2\*\*24|above 2\*\*31)'\)": (
         "no model has such a number of heads"
@@ -97,4 +100,10 @@ RIGHT = {
 OF_RIGHT_ANSWERS = {
     "loops, read-on-answer: for i in range(query.shape[2]): -> for i in"
     " range(value.shape[2]):": "there are as many new queries as new values",
+}
+PLACES = "positions are whole numbers, and far from 0"
+MORE = {
+    r"bias-answer: (offset = .*|.*rounded\([qk]_positions, .*)": PLACES,
+    r"read-on-answer: (before|new|positions|past_positions) = .*": PLACES,
+    r"read-on-answer: return .*rounded\((new|positions), .*": PLACES,
 }

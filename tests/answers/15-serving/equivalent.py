@@ -126,5 +126,6 @@ OF_RIGHT_ANSWERS = {
 }
 MORE = {
     r"memory-answer: rounded\((self\.\w+|table), 'float32'\)\[.*": "that writes to a copy",
+    r"memory-answer: .*rounded\((text|other), .*": "a text's number is its name",
     r"prefix-answer: .*": "tokens are whole numbers, of any size",
 }
