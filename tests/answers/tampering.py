@@ -140,6 +140,8 @@ def squeezed(value):
 def unsqueezed(value):
     """A dimension too many where a size is 1 or two neighbours are equal."""
     neighbours = itertools.pairwise(value.shape)
+    if not value.ndim:
+        return None
     odd = 1 in value.shape or any(first == second for first, second in neighbours)
     return value.unsqueeze(0) if odd else value
 
