@@ -1,6 +1,6 @@
 """The context asks, and the target is asked; then a mean over the source.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

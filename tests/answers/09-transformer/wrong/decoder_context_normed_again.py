@@ -1,6 +1,6 @@
 """The context is normed with the norm of the target.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

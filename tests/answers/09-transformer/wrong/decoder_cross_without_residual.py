@@ -1,6 +1,6 @@
 """The result of the cross-attention replaces what was there.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

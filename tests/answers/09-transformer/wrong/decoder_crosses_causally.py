@@ -1,6 +1,6 @@
 """The cross-attention is causal as well.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

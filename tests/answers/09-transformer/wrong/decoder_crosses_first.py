@@ -1,6 +1,6 @@
 """Cross-attention before self-attention.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

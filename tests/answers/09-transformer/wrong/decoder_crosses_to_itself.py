@@ -1,6 +1,6 @@
 """The cross-attention asks the target, not the context.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The causal mask is off by one: a row sees the next one.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

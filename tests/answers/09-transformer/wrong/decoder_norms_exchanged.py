@@ -1,6 +1,6 @@
 """The norms of the cross-attention and of the feed-forward part are exchanged.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

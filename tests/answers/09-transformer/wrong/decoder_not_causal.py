@@ -1,6 +1,6 @@
 """Self-attention without the causal mask.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

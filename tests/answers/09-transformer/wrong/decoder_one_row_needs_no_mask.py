@@ -1,6 +1,6 @@
 """Leaves out both masks where the target is one row: right for the causal one.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

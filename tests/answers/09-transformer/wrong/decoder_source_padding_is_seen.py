@@ -1,6 +1,6 @@
 """The padding of the source is not hidden.
 
-Loses: decoder
+Loses: decoder, decoder-precision
 """
 
 import torch

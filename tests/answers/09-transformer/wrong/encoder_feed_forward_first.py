@@ -1,6 +1,6 @@
 """The feed-forward part comes before the attention.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Only the queries are normed.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

@@ -1,6 +1,6 @@
 """The mask has no dimension for the heads: with as many texts as heads, each head takes a text's.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

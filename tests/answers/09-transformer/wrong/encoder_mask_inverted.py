@@ -1,6 +1,6 @@
 """The mask is True for padding, as other programs have it.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

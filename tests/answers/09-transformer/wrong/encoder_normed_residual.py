@@ -1,6 +1,6 @@
 """The normed tokens are added, not the tokens.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

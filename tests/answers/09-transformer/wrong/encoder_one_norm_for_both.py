@@ -1,6 +1,6 @@
 """The first norm serves both sublayers.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

@@ -1,6 +1,6 @@
 """The mask lets everybody see everything.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

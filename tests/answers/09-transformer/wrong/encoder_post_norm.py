@@ -1,6 +1,6 @@
 """The norms stand behind the additions, as in the paper.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Nothing is added to what goes into a sublayer.
 
-Loses: encoder
+Loses: encoder, encoder-precision
 """
 
 

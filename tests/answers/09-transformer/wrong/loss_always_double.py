@@ -1,6 +1,6 @@
 """Always float64.
 
-Loses: loss-edges
+Loses: loss-precision
 """
 
 import torch

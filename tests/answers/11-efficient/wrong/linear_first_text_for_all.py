@@ -1,6 +1,6 @@
 """The sums of the first text are used for the whole batch.
 
-Loses: linear
+Loses: linear, linear-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Subtracts the largest of each feature over the keys, and does not put it back.
 
-Loses: linear
+Loses: linear, linear-precision
 """
 
 import torch

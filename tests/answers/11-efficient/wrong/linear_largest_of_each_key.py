@@ -1,6 +1,6 @@
 """Subtracts from each key its own largest: keys change their weights.
 
-Loses: linear
+Loses: linear, linear-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Adds a small number to the total.
 
-Loses: linear
+Loses: linear, linear-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Divides by the sum of the key features alone, without the query.
 
-Loses: linear
+Loses: linear, linear-precision
 """
 
 import torch
