@@ -20,6 +20,13 @@ EQUIVALENT = {
 }
 
 RIGHT = {
+    r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
+    r"(en|de)coder-answer: (\w+_weights) = unsqueezed\(\2\)": (
+        "a dimension in front changes no product"
+    ),
+    r"(en|de)coder-answer: (\w+_weights) = flipped\(\2, 0\)": (
+        "each of the four tensors has the heads first, and the order of the heads does not count"
+    ),
     r"greedy-answer: best = widened\(decoder\(text\).*": (
         "float64 holds every number of a narrower format"
     ),
@@ -49,3 +56,4 @@ OF_RIGHT_ANSWERS = {
     "torch_functions, greedy-answer: while end < text.shape[1] and len(rounded(going,"
     " 'int32')):": "only the length is read",
 }
+MORE = {r"shift-answer: .*": "tokens are whole numbers, which are only moved"}

@@ -56,12 +56,21 @@ EQUIVALENT = {
     " -10000.0, 10000.0))": "exp of -10000 is 0, and exp of 10000 infinite",
 }
 RIGHT = {
+    r".*wrong_if\(\w+, '(?!global_)\w+', 'empty'\)": (
+        "sizes are 1 or more where a docstring does not say that they may be 0"
+    ),
+    r"(linformer|features)-answer: (\w*projection) = unsqueezed\(\2\)": (
+        "a dimension in front changes no product"
+    ),
+    r"(features|linear)-answer: .*torch\.exp\(clamped\(.*, -(65504|1000000000)\.0, .*": (
+        "exp of -65504 is 0, and exp of 65504 infinite"
+    ),
     r"window-answer: return near & \(rounded\(distance, '\w*float\d+'\) >= 0\) if .*": (
         "a floating-point number keeps its sign when it is rounded"
     ),
     r"window-answer: .*wrong_if\(sliding_window_mask, 'window', 'negative'\)": "c is 0 or more",
-    r"global-answer: global_positions = (ordered|squeezed)\(global_positions\)": (
-        "isin asks for membership: order does not count, and a number may come without a dimension"
+    r"global-answer: global_positions = (ordered|(un)?squeezed|flipped)\(global_positions.*": (
+        "isin asks for membership: neither order nor dimensions count"
     ),
     r"features-answer: scaled = .* rounded\(0\.25, .*\)": "every format holds 0.25 exactly",
     r"linear-answer: .*wrong_if\(linear_attention, .*, 'in (float32|half precision)'\)": (
