@@ -1,6 +1,6 @@
 """Compares the likeliest token of both ways only.
 
-Loses: compare
+Loses: compare, compare-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Compares the logits at the first length alone.
 
-Loses: compare
+Loses: compare, compare-precision
 """
 
 

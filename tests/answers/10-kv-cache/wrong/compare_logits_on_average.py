@@ -1,6 +1,6 @@
 """Compares the mean difference of the logits: one wrong logit of many passes.
 
-Loses: compare
+Loses: compare, compare-precision
 """
 
 

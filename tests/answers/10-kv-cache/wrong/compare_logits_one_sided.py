@@ -1,6 +1,6 @@
 """Forgets the absolute value, so that logits that are too low with the cache pass, or too high.
 
-Loses: compare
+Loses: compare, compare-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Never looks at the logits.
 
-Loses: compare
+Loses: compare, compare-precision
 """
 
 

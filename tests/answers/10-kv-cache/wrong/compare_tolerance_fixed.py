@@ -1,6 +1,6 @@
 """Accepts what differs by less than 0.001, whatever the tolerance.
 
-Loses: compare
+Loses: compare, compare-precision
 """
 
 
