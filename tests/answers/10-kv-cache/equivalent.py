@@ -69,14 +69,26 @@ EQUIVALENT |= {
     " -> ratios = [a / b for a, b in zip(above, below, strict=False)]": CHECKED,
 }
 EQUIVALENT |= {
-    "cache-answer: __init__ = cached(__init__)": "an object is made once",
-    "bytes-answer: cache_bytes = cached(cache_bytes)": NUMBERS,
-    "crossover-answer: crossover = cached(crossover)": NUMBERS,
     "generate-answer: ended = kept(ended, STORE) | (chosen == end_token)": (
         "a text that has ended was given the end token one line before"
     ),
 }
 RIGHT = {
+    r"cache-answer: __init__ = cached\(__init__(, last=True)?\)": "an object is made once",
+    r"(bytes|crossover)-answer: \w+ = cached\(\w+(, last=True)?\)": NUMBERS,
+    r"cache-answer: update = wrong_between\(update, 'k', '(fewer|more) than', 'v'\)": (
+        "keys and values of different numbers are refused"
+    ),
+    r"cache-answer: (k = written\(k\)|v = written\(v\))( \(2\))?": (
+        "where a call is refused, what it wrote into its arguments does not reach the tests"
+    ),
+    r"bytes-answer: .*wrong_between\(cache_bytes, 'n_heads', 'fewer than', 'group'\)": (
+        "fewer heads than in a group are refused"
+    ),
+    r"(read|generate)-answer: .*wrong_if\(\w+, '(tokens|prompt)', 'empty'\)": (
+        "sizes are 1 or more where a docstring does not say that they may be 0"
+    ),
+    r"read-answer: model = unsqueezed\(model\)": "a dimension in front changes no product",
     r"cache-answer: for name, new, held in .*(kept|rounded)\(.*": "only sizes and dtypes are read",
     r"cache-answer: if (not near\(tuple\(|.* not (near|identical)\(new\.dtype, held\.dtype\)).*": (
         "sizes are whole numbers, and of each dtype there is one object"

@@ -27,7 +27,6 @@ EQUIVALENT = {
     "block-answer: total = clamped(total, 1e-09, None)": UNSEEN,
     turned("sink", SCORES, ("-2", "query"), ("-2", "key")): SIZE,
     turned("sink", SCORES, ("-2", "query"), ("2", "query")): FOUR,
-    "sink-answer: sinks = squeezed(sinks)": "`view` gives a number the dimensions of a vector",
     turned("norm", EXPONENTS, (X, X), ("gain.shape[-1]", X)): SIZE,
     turned("norm", EXPONENTS, (X, X), (X, "gain.shape[-1]")): SIZE,
     turned("norm", EXPONENTS, (X, X), (f"{X} - 1", X)): EVEN,
@@ -37,13 +36,18 @@ EQUIVALENT = {
     "wide = x.to(torch.promote_types(gain.dtype, torch.float32))": DTYPE,
 }
 RIGHT = {
+    r".*wrong_if\(\w+, '(?!cache')\w+', 'empty'\)": (
+        "sizes are 1 or more where a docstring does not say that they may be 0"
+    ),
+    r"sink-answer: sinks = (un)?squeezed\(sinks\)": "`view` gives it the right dimensions",
+    r"\w+-answer: (gain|w_u[kv]) = unsqueezed\(\1\)": "a dimension in front changes no product",
     r"(absorbed|latent)-answer: .*wrong_if\(.*, '(query|entries|cache)', 'size 1 at -1'\)": (
         "it has two parts, each of 1 number or more"
     ),
     r"norm-answer: .*wrong_if\(normalize_and_rotate, '(x|gain)', 'size 1 at -1'\)": "d_k is even",
     r"block-answer: .*wrong_if\(add_block, 'total', 'all negative'\)": "sums of weights are not",
     r"block-answer: level = .*(widened|with_epsilon)\(new_largest.* == -math\.inf, .*": INFINITE,
-    r"block-answer: .* torch\.exp\(clamped\(.*, -10000\.0, 10000\.0\)\)": EXPONENT,
+    r"block-answer: .* torch\.exp\(clamped\(.*, -(10000|65504)\.0, .*\)\)": EXPONENT,
     r"block-answer: .*clamped\((terms|torch\.exp\().*, -10000\.0, 10000\.0\).*": WEIGHT,
     r"\w+-answer: weights = .*clamped\(torch\.softmax\(.*, -10000\.0, 10000\.0\).*": WEIGHT,
     r"\w+-answer: weights = torch\.softmax\(with_epsilon\(.*": ALIKE,
