@@ -43,6 +43,7 @@ EQUIVALENT = {
     turned("piece", NEW_S, ("-2",), ("2",)): FOUR,
     turned("piece", NEW_Z, ("-2",), ("2",)): FOUR,
     "linear-answer: total = clamped(phi_k.sum(dim=-2), -10000.0, 10000.0).unsqueeze(-1)": SUM,
+    "linear-answer: return phi_q @ sums / clamped(phi_q @ total, -10000.0, 10000.0)": SUM,
     "linformer-answer: weights = clamped(torch.softmax(scores, dim=-1), -10000.0, 10000.0)": (
         "weights lie between 0 and 1"
     ),
