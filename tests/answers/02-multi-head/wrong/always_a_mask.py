@@ -1,6 +1,6 @@
 """Moves a mask also where there is none.
 
-Loses: there-and-back
+Loses: there-and-back, there-and-back-precision
 """
 
 import torch

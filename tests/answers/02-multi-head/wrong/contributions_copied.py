@@ -1,6 +1,6 @@
 """Copies numbers into a fresh tensor: no gradient arrives.
 
-Loses: head-contributions
+Loses: head-contributions, head-contributions-precision
 """
 
 import torch

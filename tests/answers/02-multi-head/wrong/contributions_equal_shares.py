@@ -1,6 +1,6 @@
 """Gives each head the same share of the sum: right in total only.
 
-Loses: head-contributions
+Loses: head-contributions, head-contributions-precision
 """
 
 

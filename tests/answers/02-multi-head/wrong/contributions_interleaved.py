@@ -1,6 +1,6 @@
 """Gives head h every n_heads-th row of w_o.
 
-Loses: head-contributions
+Loses: head-contributions, head-contributions-precision
 """
 
 

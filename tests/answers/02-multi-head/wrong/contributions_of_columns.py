@@ -1,6 +1,6 @@
 """Cuts w_o into blocks of columns: each head would write in its own place only.
 
-Loses: head-contributions
+Loses: head-contributions, head-contributions-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Reorders by the inverse and goes back by the order.
 
-Loses: there-and-back
+Loses: there-and-back, there-and-back-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Leaves the result in the order of the reordered text.
 
-Loses: there-and-back
+Loses: there-and-back, there-and-back-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Trusts that attention is equivariant and reorders nothing.
 
-Loses: there-and-back
+Loses: there-and-back, there-and-back-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Undoes the order by taking it twice more: right for orders of three tokens.
 
-Loses: there-and-back
+Loses: there-and-back, there-and-back-precision
 """
 
 

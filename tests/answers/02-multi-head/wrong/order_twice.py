@@ -1,6 +1,6 @@
 """Takes rows by the order a second time, in place of its inverse: right for a swap.
 
-Loses: there-and-back
+Loses: there-and-back, there-and-back-precision
 """
 
 

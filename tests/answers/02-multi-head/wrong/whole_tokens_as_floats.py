@@ -1,6 +1,6 @@
 """Whole tokens become float64 before attend gets them.
 
-Loses: there-and-back
+Loses: there-and-back, there-and-back-precision
 """
 
 

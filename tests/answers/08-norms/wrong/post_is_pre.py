@@ -1,6 +1,6 @@
 """Pre-norm in place of post-norm.
 
-Loses: post-norm
+Loses: post-norm, post-norm-precision
 """
 
 

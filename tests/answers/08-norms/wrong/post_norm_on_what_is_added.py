@@ -1,6 +1,6 @@
 """Normalizes what a sublayer returns, before the sum.
 
-Loses: post-norm
+Loses: post-norm, post-norm-precision
 """
 
 

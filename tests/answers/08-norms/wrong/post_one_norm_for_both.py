@@ -1,6 +1,6 @@
 """Uses the first norm for both sums.
 
-Loses: post-norm
+Loses: post-norm, post-norm-precision
 """
 
 

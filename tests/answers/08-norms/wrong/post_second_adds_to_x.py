@@ -1,6 +1,6 @@
 """The second residual starts from the x that entered.
 
-Loses: post-norm
+Loses: post-norm, post-norm-precision
 """
 
 

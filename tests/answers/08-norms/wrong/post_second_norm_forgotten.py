@@ -1,6 +1,6 @@
 """Normalizes the first sum only.
 
-Loses: post-norm
+Loses: post-norm, post-norm-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Lays all texts end to end for the attention: tokens see other texts.
 
-Loses: post-norm
+Loses: post-norm, post-norm-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Copies x with `detach` so that it stays as it was: no gradient arrives any more.
 
-Loses: pre-norm
+Loses: pre-norm, pre-norm-precision
 """
 
 

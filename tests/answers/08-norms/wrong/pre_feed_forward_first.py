@@ -1,6 +1,6 @@
 """The feed-forward before the attention.
 
-Loses: pre-norm
+Loses: pre-norm, pre-norm-precision
 """
 
 

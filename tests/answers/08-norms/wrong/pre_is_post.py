@@ -1,6 +1,6 @@
 """Post-norm in place of pre-norm.
 
-Loses: pre-norm
+Loses: pre-norm, pre-norm-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Normalizes what a sublayer returns: x + norm(F(x)).
 
-Loses: pre-norm
+Loses: pre-norm, pre-norm-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Uses the first norm for both sublayers.
 
-Loses: pre-norm
+Loses: pre-norm, pre-norm-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Adds to the normalized x in place of x.
 
-Loses: pre-norm
+Loses: pre-norm, pre-norm-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Gives the feed-forward the x that entered, beside the attention.
 
-Loses: pre-norm
+Loses: pre-norm, pre-norm-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Lays all texts end to end for the attention: tokens see other texts.
 
-Loses: pre-norm
+Loses: pre-norm, pre-norm-precision
 """
 
 
