@@ -1,6 +1,6 @@
 """Slows the pairs down by a factor of 8 at most.
 
-Loses: interpolate
+Loses: interpolate, interpolate-precision
 """
 
 

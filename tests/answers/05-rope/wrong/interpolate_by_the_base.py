@@ -1,6 +1,6 @@
 """Slows the slow pairs and not the fast ones, as a larger base does.
 
-Loses: interpolate
+Loses: interpolate, interpolate-precision
 """
 
 import torch

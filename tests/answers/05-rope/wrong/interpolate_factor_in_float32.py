@@ -1,6 +1,6 @@
 """Makes s a tensor of the default dtype: 7/3 is rounded to float32.
 
-Loses: interpolate
+Loses: interpolate-precision
 """
 
 import torch

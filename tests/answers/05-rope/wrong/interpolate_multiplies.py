@@ -1,6 +1,6 @@
 """Multiplies the frequencies by the factor.
 
-Loses: interpolate
+Loses: interpolate, interpolate-precision
 """
 
 

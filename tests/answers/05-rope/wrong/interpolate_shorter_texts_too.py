@@ -1,6 +1,6 @@
 """Speeds the pairs up for shorter texts.
 
-Loses: interpolate
+Loses: interpolate, interpolate-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Divides by a whole number.
 
-Loses: interpolate
+Loses: interpolate, interpolate-precision
 """
 
 
