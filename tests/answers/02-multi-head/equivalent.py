@@ -18,6 +18,8 @@ EQUIVALENT = {
     ),
 }
 RIGHT = {
+    r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
+    r"multi-head-answer: (w_[qkvo]) = unsqueezed\(\1\)": "a dimension in front changes no product",
     # arguments that the docstrings leave out
     r"(attention-mask|split-heads|multi-head)-answer: .*, '(q_len|n_heads)', '(zero|negative)'\)": (
         "there is a query and a head"
@@ -39,3 +41,6 @@ RIGHT = {
     ),
 }
 OF_RIGHT_ANSWERS: dict[str, str] = {}
+MORE = {
+    r"(split|merge)-heads-answer: .*": "numbers are only moved",
+}
