@@ -1,10 +1,22 @@
 """Mutants of the solutions that keep all points, and rightly: the mutant, or its kind, and why."""
 
 RIGHT = {
+    r".*wrong_if\(\w+, '\w+', 'empty'\)": (
+        "sizes are 1 or more where a docstring does not say that they may be 0"
+    ),
+    r"(tables|heads|relative)-answer: frequencies = unsqueezed\(frequencies\)": (
+        "products broadcast over a dimension in front"
+    ),
+    r"rope-answer: .*wrong_between\(apply_rope, 'x', 'fewer than', '(cos|sin)'\)": (
+        "the tables broadcast to x"
+    ),
+    r"relative-answer: .*wrong_between\(relative_scores, 'key', 'fewer than', 'offsets'\)": (
+        "there are as many offsets as keys, or one for all"
+    ),
     # what is computed
     r"(rope|heads)-answer: .*widened\(.*": "a wider dtype on the way, and one rounding at the end",
     r"(convert|rope)-answer: if near\(layout, 'interleaved'\):": "no tolerance between strings",
-    r"frequencies-answer: rope_frequencies = cached\(rope_frequencies\)": (
+    r"frequencies-answer: rope_frequencies = cached\(rope_frequencies(, last=True)?\)": (
         "two numbers go in: with the same two the result is the same"
     ),
     r"frequencies-answer: .*rounded\((-2 \* pair|pair|torch\.arange\(.*\)), 'float32'\).*": (
@@ -59,4 +71,8 @@ OF_RIGHT_ANSWERS = {
     " torch.float32": "the tables may be more precise than they have to be",
     "own_functions_first, relative-answer: cos, sin = detached(rope_tables(offsets,"
     " frequencies, torch.float64))": "offsets and frequencies are given, and need no gradient",
+}
+MORE = {
+    r"convert-answer: .*": "rows are only moved",
+    r"heads-answer: rounded\(turned, 'float32'\)\.append\(.*": "that writes to a copy",
 }
