@@ -122,6 +122,7 @@ RIGHT = {
     r"timer-answer: .*wrong_if\(.*, '(negative|zero|above .*)'\)": COUNTS,
     r"compare-answer: .*wrong_if\(.*, 'rounds', '(negative|zero|above .*)'\)": COUNTS,
     r"compare-answer: .*widened\(.*": "more digits than the logits have do no harm",
+    r"crossover-answer: elif rounded\(first, '\w+'\) is None:": "only asked whether there is one",
     r"crossover-answer: .* rounded\(0\.25, .*\).*": "every format holds 0.25 exactly",
 }
 OF_RIGHT_ANSWERS = {
