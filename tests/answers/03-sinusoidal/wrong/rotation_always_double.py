@@ -1,6 +1,6 @@
 """float64 comes back, whatever came in.
 
-Loses: rotation
+Loses: rotation, rotation-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """The two dimensions of the matrix come first: right for a single angle only.
 
-Loses: rotation
+Loses: rotation, rotation-precision
 """
 
 import torch

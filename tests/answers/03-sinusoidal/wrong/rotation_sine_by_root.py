@@ -1,6 +1,6 @@
 """Takes the root of 1 - cos² for the sine: near 0 it has half of the digits.
 
-Loses: rotation
+Loses: rotation-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """rotation first takes whole turns off, each rounded to the dtype of the angle.
 
-Loses: rotation
+Loses: rotation-precision
 """
 
 import math

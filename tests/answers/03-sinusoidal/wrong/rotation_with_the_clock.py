@@ -1,6 +1,6 @@
 """The transpose: it turns with the clock.
 
-Loses: rotation
+Loses: rotation, rotation-precision
 """
 
 import torch
