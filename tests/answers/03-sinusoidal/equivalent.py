@@ -29,6 +29,7 @@ EQUIVALENT = {
     f"{LOOP} - 1 - 1)):": LEFT_OUT,
 }
 RIGHT = {
+    r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
     # arguments that the docstrings leave out
     r"(encoding|shift|wavelengths)-answer: .*, 'dim', '(negative|one|zero)'\)": (
         "the width is even and at least 2"
@@ -49,7 +50,7 @@ RIGHT = {
     r"encoding-answer: .*widened\(positions(\.unsqueeze\(-1\))?\).*": (
         "the product with float64 frequencies is float64 anyway"
     ),
-    r"(frequencies|wavelengths|shift)-answer: \w+ = cached\(\w+\)": (
+    r"(frequencies|wavelengths|shift)-answer: \w+ = cached\(\w+(, last=True)?\)": (
         "the result depends on nothing but the arguments, and they are numbers"
     ),
     # limits that no value reaches
@@ -69,6 +70,9 @@ RIGHT = {
     r"read-answer: .*rounded\(phases.*": "a phase is right to 2^-9, as from bfloat16 codes",
     r"read-answer: .*rounded\(.*, 'float32'\).*": "float32 has 7 digits",
     r"read-answer: return rounded\(position\.round\(\)\.long\(\), 'int32'\)": "positions are small",
+    r"read-answer: position = .* / (with_epsilon|clamped)\(frequencies\[(-1|i)\], .*": (
+        "the first estimate may be rough, and the last one is divided by 1"
+    ),
     r"read-answer: position = .*'bfloat16'\).*": (
         "the first estimate may be as rough as codes in bfloat16 make it"
     ),
