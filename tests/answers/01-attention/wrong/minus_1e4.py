@@ -1,6 +1,6 @@
 """-10000 as minus infinity: a real score may be lower.
 
-Loses: masked-edges
+Loses: masked-edges, masked-precision
 """
 
 import math
