@@ -31,14 +31,17 @@ EQUIVALENT = {
     " -> scores = key[seen] @ query / math.sqrt(query.shape[-0])": ONE_DIMENSION,
     "answer-at-answer: return torch.softmax(scores, dim=-1) @ value[seen]"
     " -> return torch.softmax(scores, dim=-0) @ value[seen]": ONE_DIMENSION,
-    "causal-mask-answer: causal_mask = cached(causal_mask)": (
-        "the mask depends on nothing but the arguments, and they are numbers"
-    ),
     "causal-mask-answer: return key_index <= rounded(query_index + offset, 'float32')": (
         "only sums beyond 2**24 are rounded, and they stay larger than the index of any key"
     ),
 }
 RIGHT = {
+    r"causal-mask-answer: causal_mask = cached\(causal_mask(, last=True)?\)": (
+        "the mask depends on nothing but the arguments, and they are numbers"
+    ),
+    r"(?!answer-at-answer: .*'(key|value|k_positions)').*wrong_if\(\w+, '\w+', 'empty'\)": (
+        "sizes are 1 or more where a docstring does not say that they may be 0"
+    ),
     # a common number on all scores
     r".*with_epsilon\((key|scores)[ ,.].*": (
         "the softmax does not change when all scores of a query rise by the same number"
@@ -50,13 +53,13 @@ RIGHT = {
         "the weights do not depend on the number that is subtracted"
     ),
     # limits that no value reaches
-    r"softmax: powers = clamped\(scores - largest, -10000.0, 10000.0\)\.exp\(\)": (
-        "the difference is not positive, and below -10000 its exponential is 0 anyway"
+    r"softmax: powers = clamped\(scores - largest, -(10000|65504)\.0, .*\)\.exp\(\)": (
+        "the difference is not positive, and from -10000 on its exponential is 0 anyway"
     ),
     r"softmax: .* clamped\(\(?(powers|scores - largest\)\.exp)\b.*, -10000.0, 10000.0\).*": (
         "powers and weights lie between 0 and 1, sums between 1 and the number of scores"
     ),
-    r"softmax: return powers / clamped\(powers\.sum\(.*\), 1e-09, None\)": "the sum is at least 1",
+    r"softmax: return powers / clamped\(powers\.sum\(.*\), 1e-\d+, None\)": "the sum is at least 1",
     r".*clamped\(torch\.softmax\(scores, dim=-1\)(\.masked_fill\(sees_nothing, 0\.0\))?,"
     r" -10000.0, 10000.0\).*": "weights lie between 0 and 1",
     # what the docstring does not promise

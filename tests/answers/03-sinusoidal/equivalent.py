@@ -82,3 +82,6 @@ RIGHT = {
     ),
 }
 OF_RIGHT_ANSWERS: dict[str, str] = {}
+MORE = {
+    r"frequencies-answer: if not rounded\(base, .*": "a base just above 1 would be refused",
+}

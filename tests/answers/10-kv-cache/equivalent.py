@@ -140,3 +140,9 @@ OF_RIGHT_ANSWERS = {
         "tokens number the words of a vocabulary, which has fewer than 2**24"
     ),
 }
+MORE = {
+    r"cache-answer: .*": "numbers are only moved, or it is a copy that is written to",
+    r"(timer|compare)-answer: .*rounded\((statistics\.median|clock|times|uncached|cached)\b.*": (
+        "seconds are numbers of Python, and nothing there asks for a tensor"
+    ),
+}

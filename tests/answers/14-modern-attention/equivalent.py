@@ -77,3 +77,4 @@ OF_RIGHT_ANSWERS = {
         "w is in float64 already"
     ),
 }
+MORE = {r"latent-answer: .*": "the cache is returned as it came"}
