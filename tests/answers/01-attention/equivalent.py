@@ -39,9 +39,7 @@ RIGHT = {
     r"causal-mask-answer: causal_mask = cached\(causal_mask(, last=True)?\)": (
         "the mask depends on nothing but the arguments, and they are numbers"
     ),
-    r"(?!answer-at-answer: .*'(key|value|k_positions)').*wrong_if\(\w+, '\w+', 'empty'\)": (
-        "sizes are 1 or more where a docstring does not say that they may be 0"
-    ),
+    r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
     # a common number on all scores
     r".*with_epsilon\((key|scores)[ ,.].*": (
         "the softmax does not change when all scores of a query rise by the same number"
