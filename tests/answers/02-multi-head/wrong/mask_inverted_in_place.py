@@ -1,6 +1,6 @@
 """Turns the caller's mask over in place, and back only in its own copy.
 
-Loses: heads-masks
+Loses: heads-cross, heads-masks
 """
 
 
