@@ -451,13 +451,11 @@ def _around_values(node: ast.AST, above: dict[ast.AST, ast.AST]) -> Iterator[tup
             if dims:
                 yield "over_all", _replaced(f'over_all(HERE, {value}, "{node.func.attr}")')
         parent = above[node]
-        if {_called(node), _called(parent), _called(above.get(parent))} & DELICATE:
-            for template in RANGES:
-                yield _kind(template), _replaced(template)
         quotient = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div)
         divides = quotient and parent.right is node
+        around = {_called(node), _called(parent), _called(above.get(parent))}
         for templates, there in (
-            (RANGES, divides),
+            (RANGES, divides or around & DELICATE),
             (NEAR_ZERO, divides or _goes_into(node, above, SINGULAR)),
             (FAR, _goes_into(node, above, EXPONENTIAL)),
         ):

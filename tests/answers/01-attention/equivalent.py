@@ -31,9 +31,6 @@ EQUIVALENT = {
     " -> scores = key[seen] @ query / math.sqrt(query.shape[-0])": ONE_DIMENSION,
     "answer-at-answer: return torch.softmax(scores, dim=-1) @ value[seen]"
     " -> return torch.softmax(scores, dim=-0) @ value[seen]": ONE_DIMENSION,
-    "causal-mask-answer: return key_index <= rounded(query_index + offset, 'float32')": (
-        "only sums beyond 2**24 are rounded, and they stay larger than the index of any key"
-    ),
 }
 RIGHT = {
     r"causal-mask-answer: causal_mask = cached\(causal_mask(, last=True)?\)": (
@@ -65,6 +62,10 @@ RIGHT = {
         "gradients are promised for the output, not for the weights"
     ),
     r"softmax: .*, 'dim', 'above 2\*\*(24|31)'\)": "no tensor has so many dimensions",
+    r"causal-mask-answer: if rounded\(offset, '\w+'\) is None:": "only asked whether there is one",
+    r"causal-mask-answer: (offset = |return .*)rounded\((query_index \+ )?offset, 'float32'\)": (
+        "only what is beyond 2**24 is rounded, and it stays on its side of all keys"
+    ),
     r"causal-mask-answer: .*, '[qk]_len', '(zero|negative)'\)": "there is a query and a key",
     r"causal-mask-answer: .*, '[qk]_len', 'above 2\*\*(24|31)'\)": (
         "such a mask does not fit into a test"
