@@ -29,6 +29,7 @@ EQUIVALENT = {
     f"{LOOP} - 1 - 1)):": LEFT_OUT,
 }
 RIGHT = {
+    r"frequencies-answer: if rounded\(dim, 'bfloat16'\) < 2 or dim % 2:": "small numbers are exact",
     r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
     # arguments that the docstrings leave out
     r"(encoding|shift|wavelengths)-answer: .*, 'dim', '(negative|one|zero)'\)": (
