@@ -223,7 +223,7 @@ def test_mutants_are_caught_or_explained(slug, step):
     assert not survivors - mutants.explained(slug, survivors).keys()
 
 
-@pytest.mark.parametrize("step", [40, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [100, pytest.param(1, marks=pytest.mark.long)])
 @ACROSS
 def test_a_value_rounded_to_float32_costs_no_points_of_an_idea(slug, step):
     """Only the small cells of precision, unless ``equivalent.py`` has a reason in `MORE`."""
