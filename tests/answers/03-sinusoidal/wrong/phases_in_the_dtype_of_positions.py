@@ -1,6 +1,6 @@
 """Takes the frequencies to the dtype of fractional positions: float16 has three digits.
 
-Loses: encoding-edges
+Loses: encoding-edges, encoding-precision
 """
 
 import torch
