@@ -19,7 +19,7 @@ from tools.answers import Answer
 
 SLUGS = exercises.slugs()
 BANKS = {slug: kill_matrix.entries(slug) for slug in SLUGS}
-# `make test` scores every sixth answer, `make test-long` all of them.
+# `make test` scores every eighth answer, `make test-long` all of them.
 QUICK = {slug: {"blank", "right/warns", *list(bank)[::6]} for slug, bank in BANKS.items()}
 ENTRIES = [(slug, entry) for slug, bank in BANKS.items() for entry in bank]
 ACROSS = pytest.mark.parametrize("slug", SLUGS)
