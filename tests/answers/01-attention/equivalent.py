@@ -74,6 +74,10 @@ RIGHT = {
     r"'(float32|int32)'\).*": "indices below 2**24 are exact, and larger ones do not fit in a test",
 }
 OF_RIGHT_ANSWERS = {
+    "answer_by_mask, answer-at-answer: return powers @ value / clamped(powers.sum()"
+    ".clamp(min=torch.finfo(value.dtype).tiny), 1e-06, None)": (
+        "the sum is at least 1, or nothing is seen and the result is 0"
+    ),
     "renormalized, masked-attention: powers = clamped((scores - top).masked_fill(~mask,"
     " -math.inf).exp(), -10000.0, 10000.0)": "powers of what is 0 or less lie between 0 and 1",
 }
