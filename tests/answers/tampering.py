@@ -209,26 +209,22 @@ def identical(a, b):
 
 def writing(value, argument):
     """The result, after which the argument is written into."""
-    result = _copied(value)
-    _mapped(_write, argument)
+    result = _mapped(lambda part: part.clone() if isinstance(part, torch.Tensor) else part, value)
+
+    def write(part):
+        if isinstance(part, torch.Tensor) and part.numel():
+            _met.append(1)
+            with torch.no_grad():
+                part.copy_(~part if part.dtype == torch.bool else part + 1)
+        return part
+
+    _mapped(write, argument)
     return result
 
 
 def written(argument):
     """A copy of the argument, which itself is written into."""
     return writing(argument, argument)
-
-
-def _copied(value):
-    return _mapped(lambda part: part.clone() if isinstance(part, torch.Tensor) else part, value)
-
-
-def _write(part):
-    if isinstance(part, torch.Tensor) and part.numel():
-        _met.append(1)
-        with torch.no_grad():
-            part.copy_(~part if part.dtype == torch.bool else part + 1)
-    return part
 
 
 # --- around a function
@@ -356,7 +352,8 @@ def wrong_between(function, first, relation, second):
         sizes = pair if all(numbers) else list(map(_size, pair))
         if None in sizes:
             return None
-        differ.extend([True] * (sizes[0] != sizes[1]))
+        if sizes[0] != sizes[1]:
+            differ.append(sizes)
         return holds(*sizes) or (False if differ else None)
 
     return _wrong(function, special)
