@@ -2,11 +2,15 @@
 // chapter. Here it takes a few formulas at a time: those in view, then the others from top to bottom.
 // In between, the page is drawn, scrolls and answers. `MathJax.startup.promise` waits for the last.
 const AT_A_TIME = 24;
+const parsed = new Promise((go) => document.addEventListener("DOMContentLoaded", go));
 const typesetInTurn = async () => {
   const inView = (formula) => {
     const { width, top, bottom } = formula.getBoundingClientRect();
     return width && bottom > 0 && top < innerHeight;
   };
+  await parsed;
+  // With the next frame, a link into the page scrolls there. A page in the background draws none.
+  await new Promise((go) => [requestAnimationFrame(go), setTimeout(go, 500)]);
   const waiting = new Set(document.querySelectorAll(".math"));
   while (waiting.size) {
     await new Promise((go) => setTimeout(go));

@@ -493,9 +493,10 @@ new MutationObserver(changes => {
 
 
 def test_formulas_in_view_are_typeset_first_and_the_page_goes_on(browser, base):
-    """Somebody follows a link into the middle of a long page."""
+    """Somebody follows a link into the middle of a long page, and its last script is late."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.add_init_script(WATCH)
+    page.route("**/pydata-sphinx-theme.js*", lambda route: (time.sleep(2), route.continue_()))
     page.goto(f"{base}/book/06-alibi.html#summary", wait_until="load")
     page.wait_for_function("window.MathJax?.startup?.promise !== undefined")
     page.evaluate("MathJax.startup.promise.then(() => 0)")
