@@ -24,9 +24,21 @@ def extension():
 SCHEMES = extension().SCHEMES
 
 
+# Whether what is shown belongs to a text as long as the one in the field, or says what failed.
+ANSWERED = """() => {
+    const model = document.querySelector('.language-model');
+    const length = [...model.querySelector('textarea').value].length;
+    const failed = model.querySelector('.model-problem')?.textContent;
+    return !length || failed || +model.dataset.length === length;
+}"""
+
+
 def settle(page) -> None:
     """Wait until the worker has answered and the summary was written."""
     page.wait_for_timeout(900)
+    if not page.evaluate(ANSWERED):  # long texts on a busy machine
+        page.wait_for_function(ANSWERED)
+        page.wait_for_timeout(900)
 
 
 def losses(page) -> dict[str, list[float]]:

@@ -93,7 +93,7 @@ VISIBLE = "document.getElementById('term-tip').checkVisibility({visibilityProper
 
 @pytest.mark.parametrize("size", some_now(SIZES, ["laptop"]))
 def test_a_term_is_explained_by_keyboard_and_mouse(size, visit, axe):
-    seen = visit("book/08-norms", *quick_view("book/08-norms"))
+    seen = visit("book/12-pretrained", *quick_view("book/12-pretrained"))
     page = seen.look(size)
     link = page.locator("a.term", has_text=re.compile("^post-norm$"))
     assert link.get_attribute("title") is None  # or the browser would show it beside ours

@@ -360,7 +360,7 @@ def test_temperature_0_leaves_one_character_and_says_so(opened_at):
 
 
 def test_a_text_is_counted_in_characters_and_a_cut_is_said(opened_at):
-    page = opened_at("01-attention")
+    page = opened_at()
     area = page.locator(".language-model textarea")
     area.fill("🐈" * 520)
     settle(page)
@@ -372,7 +372,7 @@ def test_a_text_is_counted_in_characters_and_a_cut_is_said(opened_at):
 
 
 def test_typing_inside_a_full_text_keeps_the_caret(opened_at):
-    page = opened_at("01-attention")
+    page = opened_at()
     area = page.locator(".language-model textarea")
     area.fill("abcd" * 128)
     area.evaluate("each => each.setSelectionRange(10, 10)")
@@ -383,7 +383,7 @@ def test_typing_inside_a_full_text_keeps_the_caret(opened_at):
 
 
 def test_what_the_model_wrote_is_marked_and_undone_as_one(opened_at):
-    page = opened_at("01-attention")
+    page = opened_at()
     area, write = page.locator(".language-model textarea"), page.locator("button.main")
     marked = page.locator(".model-strip span.written")
     before = area.input_value()
@@ -412,7 +412,7 @@ def test_what_the_model_wrote_is_marked_and_undone_as_one(opened_at):
 
 
 def test_each_press_of_write_on_is_undone_in_turn(opened_at):
-    page = opened_at("01-attention")
+    page = opened_at()
     area, write = page.locator(".language-model textarea"), page.locator("button.main")
     area.focus()
     page.keyboard.press("Control+End")
@@ -569,7 +569,7 @@ def test_forced_colours_keep_shades_and_bars(opened_at):
 
 
 def test_on_paper_there_is_one_sentence(opened_at):
-    page = opened_at("01-attention")
+    page = opened_at()
     page.emulate_media(media="print")
     shown = page.locator(".language-model > *").evaluate_all(
         "all => all.filter(each => each.offsetHeight).map(each => each.className)"

@@ -14,7 +14,7 @@ from tests.halves import some_now
 from tests.test_figures import luminance
 
 BUDGET = 600_000  # bytes of a chapter's own HTML and images, compressed
-SOME = ("book/index", "book/06-alibi")  # the other pages have the same parts: long
+SOME = ("book/index", "book/12-pretrained")  # the other pages have the same parts: long
 READ = [name for name in listed_pages() if name != "index"]  # a redirect, gone at once
 # A third of them, for what opens a page anew, which takes seconds.
 THIRD = sorted({*SOME, "book/05-rope", *READ[::3]})
@@ -134,7 +134,7 @@ def test_questions_are_answered_by_keyboard(name, fresh):
 
 
 def test_the_skip_link_leads_past_the_contents(fresh):
-    page = fresh("book/06-alibi.html")
+    page = fresh("book/12-pretrained.html")
     page.keyboard.press("Tab")
     link = page.get_by_role("link", name="Skip to main content")
     assert link.bounding_box()["y"] >= 0
@@ -209,7 +209,7 @@ def contents_follow(page, section: str | None = None) -> dict:
 
 def test_the_contents_mark_the_section_that_is_read(visit):
     """After jumps, as with the scrollbar: no heading passes the upper part of the window."""
-    page = visit("book/06-alibi", *quick_view("book/06-alibi")).look("laptop")
+    page = visit("book/12-pretrained", *quick_view("book/12-pretrained")).look("laptop")
     seen = set()
     for share in (0, 0.5, 0.1, 0.85, 0.35, 0.7):
         page.evaluate(f"scrollTo(0, {share} * document.documentElement.scrollHeight)")
@@ -236,16 +236,16 @@ def test_at_the_end_of_a_page_the_contents_mark_its_last_section(visit):
 
 
 def test_the_drawer_of_contents_closes_over_the_section_that_was_chosen(visit):
-    page = visit("book/06-alibi", *quick_view("book/06-alibi")).look("phone")
+    page = visit("book/12-pretrained", *quick_view("book/12-pretrained")).look("phone")
     drawer = page.locator("#pst-secondary-sidebar-modal")
     page.evaluate("scrollTo(0, 0.6 * document.documentElement.scrollHeight)")
     page.locator(".secondary-toggle").click()
     contents = contents_follow(page)
     assert contents["read"] != []
     assert contents["inside"]
-    drawer.get_by_role("link", name="What does it cost?").click()
+    drawer.get_by_role("link", name="What do the heads attend to?").click()
     drawer.wait_for(state="hidden", timeout=5000)
-    heading = page.get_by_role("heading", name="What does it cost?")
+    heading = page.get_by_role("heading", name="What do the heads attend to?")
     bar = page.locator(".bd-header-article")
     assert box(bar)["bottom"] <= box(heading)["top"] < 200
     page.keyboard.press("Tab")  # the keyboard goes on from there
@@ -270,7 +270,7 @@ def box(locator, inner: str = "") -> dict:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", ["book/06-alibi", "search"])
+@pytest.mark.parametrize("name", ["book/12-pretrained", "search"])
 def test_the_magnifier_covers_no_letter(name, size, visit):
     page = visit(name, *quick_view(name)).look(size)
     form = page.locator("#pst-search-dialog form, main form.bd-search").last
@@ -284,7 +284,7 @@ def test_the_magnifier_covers_no_letter(name, size, visit):
 @pytest.mark.parametrize("width", [320, 390, 1100])
 def test_back_to_top_covers_nothing(width, visit):
     """The theme shows it on windows below 1200 pixels, when the reader scrolls up."""
-    page = visit("book/06-alibi", *quick_view("book/06-alibi")).page
+    page = visit("book/12-pretrained", *quick_view("book/12-pretrained")).page
     page.set_viewport_size({"width": width, "height": 700})
     button, bar, *others = page.evaluate(
         """() => {
