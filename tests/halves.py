@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 
+# A test with this parameter is made in both halves, with what a fixture prepared for each.
+HALVES = pytest.mark.parametrize("half", ["now", pytest.param("long", marks=pytest.mark.long)])
+
+
 def some_now(
     cases: Iterable,
     now: Container | Callable[[Any], bool],
@@ -27,3 +31,13 @@ def some_now(
         )
         for case in cases
     ]
+
+
+def asked_for(request: pytest.FixtureRequest, parameter: str) -> list:
+    """The values of a parameter in those tests of a file that this run is going to make.
+
+    For a fixture that prepares all of its file's cases at once.
+    """
+    tests = (test for test in request.session.items if test.path == request.path)
+    given = (test.callspec.params for test in tests if hasattr(test, "callspec"))
+    return list(dict.fromkeys(each[parameter] for each in given if parameter in each))

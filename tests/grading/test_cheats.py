@@ -18,6 +18,8 @@ import pytest
 from course_folder import ROOT, Folder
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tests.halves import HALVES, asked_for, some_now
+
 NAME = "tensors"
 LIMITS = """
 c.RunCells.timeout = 4
@@ -846,18 +848,21 @@ def _listing(root: Path) -> dict[str, tuple[int, float]]:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory, listener):
+def graded(request, tmp_path_factory, listener):
+    """A folder in which the cheats that this run asks for are handed in and graded."""
     folder = Folder(tmp_path_factory.mktemp("cheats"), NAME)
     folder.publish(notebook())
     config = folder.root / "nbgrader_config.py"
     config.write_text(config.read_text() + LIMITS)
     folder.hand_in("honest", notebook(SOLUTIONS))
     folder.hand_in("guesses", notebook(GUESSES))
-    for learner, entry in CHEATS.items():
-        text = json.dumps(notebook(entry.cells)).replace("PORT", str(listener[0]))
+    folder.cheats = asked_for(request, "learner")
+    for learner in folder.cheats:
+        text = json.dumps(notebook(CHEATS[learner].cells)).replace("PORT", str(listener[0]))
         folder.hand_in(learner, text.encode())
-    for name in ("nbgrader_config.py", "sitecustomize.py", "torch.py", "conftest.py"):
-        folder.path("plants_configuration").with_name(name).write_text("raise SystemExit")
+    if "plants_configuration" in folder.cheats:
+        for name in ("nbgrader_config.py", "sitecustomize.py", "torch.py", "conftest.py"):
+            folder.path("plants_configuration").with_name(name).write_text("raise SystemExit")
     folder.before = _listing(ROOT) | _listing(folder.root / "submitted")
     folder.code = folder.grade("--jobs", "3")
     return folder
@@ -867,17 +872,19 @@ def test_there_are_enough():
     assert len(CHEATS) >= 30
 
 
-def test_honest_work_counts_in_full(graded):
+@HALVES
+def test_honest_work_counts_in_full(graded, half):
     assert float(graded.table()["honest"]["score"]) == sum(POINTS.values())
     assert float(graded.table()["guesses"]["score"]) == HONEST
 
 
-def test_the_batch_ends_and_all_are_settled(graded):
+@HALVES
+def test_the_batch_ends_and_all_are_settled(graded, half):
     assert graded.code == 0
-    assert set(graded.table()) == {*CHEATS, "honest", "guesses"}
+    assert set(graded.table()) == {*graded.cheats, "honest", "guesses"}
 
 
-@pytest.mark.parametrize("learner", CHEATS)
+@pytest.mark.parametrize("learner", some_now(CHEATS, list(CHEATS)[2::3]))
 def test_a_cheat_gets_what_its_honest_work_deserves(graded, learner):
     entry = CHEATS[learner]
     row = graded.table()[learner]
@@ -886,19 +893,22 @@ def test_a_cheat_gets_what_its_honest_work_deserves(graded, learner):
     assert entry.shown in re.sub(r"<[^>]+>", "", graded.page(learner))
 
 
-def test_pages_hold_no_hidden_test_and_no_script(graded):
-    for learner in CHEATS:
+@HALVES
+def test_pages_hold_no_hidden_test_and_no_script(graded, half):
+    for learner in graded.cheats:
         page = graded.page(learner)
         assert "<script" not in page.lower()
         assert "x.mean(-1, keepdim=True)\n    probe.close" not in page
 
 
-def test_nothing_outside_changed(graded, listener):
+@HALVES
+def test_nothing_outside_changed(graded, listener, half):
     assert _listing(ROOT) | _listing(graded.root / "submitted") == graded.before
     assert not listener[1]
 
 
-def test_no_daemon_is_left(graded):
+@HALVES
+def test_no_daemon_is_left(graded, half):
     assert graded.code == 0
     for process in psutil.process_iter(["cmdline"]):
         assert "97531" not in (process.info["cmdline"] or ())
