@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-
 # A test with this parameter is made in both halves, with what a fixture prepared for each.
 HALVES = pytest.mark.parametrize("half", ["now", pytest.param("long", marks=pytest.mark.long)])
 
