@@ -3,11 +3,11 @@
 SIZE = "queries and keys have the same number of components, and so have vectors and gains"
 FOUR = "there are four dimensions here, so dimension 2 is the second from the end"
 EVEN = "d_k is even, so one less than it is odd and the last step of two ends at the same place"
-UNSEEN = "a query that has seen no key has the sums 0, whatever they are multiplied by"
+UNSEEN = "the sums of a query that has seen no key are 0, and for all other queries z >= 1"
 DTYPE = "the gain has the dtype of x"
 INFINITE = "-inf stays -inf in a wider format, and when a small number is added"
 EXPONENT = "exp of -10000 is 0, and no exponent is above 0"
-WEIGHT = "no exponent is above 0, so what is limited lies between 0 and the number of keys"
+WEIGHT = "no exponent is above 0, so each term lies between 0 and 1"
 ALIKE = "softmax does not change when all scores of a row rise together"
 
 LEVEL = "level = new_largest.masked_fill(new_largest == -math.inf, {})"
@@ -40,18 +40,26 @@ RIGHT = {
         "sizes are 1 or more where a docstring does not say that they may be 0"
     ),
     r"sink-answer: sinks = (un)?squeezed\(sinks\)": "`view` gives it the right dimensions",
-    r"\w+-answer: (gain|w_u[kv]) = unsqueezed\(\1\)": "a dimension in front changes no product",
+    r"(norm-answer: gain|absorbed-answer: w_u[kv]|latent-answer: w_uv) = unsqueezed\(\w+\)": (
+        "a dimension in front changes no product"
+    ),
     r"(absorbed|latent)-answer: .*wrong_if\(.*, '(query|entries|cache)', 'size 1 at -1'\)": (
         "it has two parts, each of 1 number or more"
     ),
     r"norm-answer: .*wrong_if\(normalize_and_rotate, '(x|gain)', 'size 1 at -1'\)": "d_k is even",
     r"block-answer: .*wrong_if\(add_block, 'total', 'all negative'\)": "sums of weights are not",
-    r"block-answer: level = .*(widened|with_epsilon)\(new_largest.* == -math\.inf, .*": INFINITE,
-    r"block-answer: .* torch\.exp\(clamped\(.*, -(10000|65504)\.0, .*\)\)": EXPONENT,
-    r"block-answer: .*clamped\((terms|torch\.exp\().*, -10000\.0, 10000\.0\).*": WEIGHT,
-    r"\w+-answer: weights = .*clamped\(torch\.softmax\(.*, -10000\.0, 10000\.0\).*": WEIGHT,
+    r"block-answer: level = new_largest\.masked_fill\("
+    r"(widened|with_epsilon)\(new_largest(, 1e-09)?\) == -math\.inf.*": INFINITE,
+    r"block-answer: \w+ = torch\.exp\(clamped\(\w+ - level(\.unsqueeze\(-1\))?, "
+    r"-(10000|65504)\.0, .*\)\)": EXPONENT,
+    r"block-answer: .*clamped\((terms|torch\.exp\(.*\)), -10000\.0, 10000\.0\).*": WEIGHT,
+    r"\w+-answer: weights = .*clamped\(torch\.softmax\(.*, -10000\.0, 10000\.0\).*": (
+        "weights lie between 0 and 1"
+    ),
     r"\w+-answer: weights = torch\.softmax\(with_epsilon\(.*": ALIKE,
-    r"norm-answer: .*widened\(.*": "the docstring allows every format from float32 up",
+    r"norm-answer: (?!x = |return widened\(pairs\.flatten\(-2\)\.to).*widened\(.*": (
+        "the docstring allows every format from float32 up"
+    ),
     r"norm-answer: cos, sin = .* -> cos, sin = \(.*angles\.(cos|sin)\(\)[,)].*": (
         "the docstring allows every format from float32 up"
     ),
@@ -74,7 +82,7 @@ OF_RIGHT_ANSWERS = {
     "float64_throughout, latent-answer: s = sent[:, i:i + 1] @ e[:, :n].mT / query.shape[-1] ** "
     "rounded(0.5, 'float32')": "every format holds 0.5 exactly",
     "float64_throughout, norm-answer: a, b = (w[..., 0::2], widened(w)[..., 1::2])": (
-        "w is in float64 already"
+        "the docstring allows every format from float32 up"
     ),
 }
 MORE = {r"latent-answer: .*": "the cache is returned as it came"}
