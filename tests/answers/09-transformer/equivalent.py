@@ -24,7 +24,7 @@ RIGHT = {
     r"(en|de)coder-answer: (\w+_weights) = unsqueezed\(\2\)": (
         "a dimension in front changes no product"
     ),
-    r"(en|de)coder-answer: (\w+_weights) = flipped\(\2, 0\)": (
+    r"(en|de)coder-answer: ((attention|self|cross)_weights) = flipped\(\2, 0\)": (
         "each of the four tensors has the heads first, and the order of the heads does not count"
     ),
     r"greedy-answer: best = widened\(decoder\(text\).*": (
@@ -40,7 +40,7 @@ RIGHT = {
         "the end token is a number from 0 to vocab_size − 1"
     ),
     r"greedy-answer: .*\(greedy, 'max_new_tokens', '(negative|zero|above 2\*\*(24|31))'\)": (
-        "at least one token is asked for, and nobody waits for 2**24"
+        "at least one token is asked for, and an answer may take memory for all of them beforehand"
     ),
     r"(loss|encoder|decoder)-answer: .*wrong_if\(.*, 'in half precision'\)": (
         "the docstring has float32 and float64"
