@@ -36,23 +36,21 @@ RIGHT = {
     r"causal-mask-answer: causal_mask = cached\(causal_mask(, last=True)?\)": (
         "the mask depends on nothing but the arguments, and they are numbers"
     ),
-    r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
+    r"(?!softmax).*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
     # a common number on all scores
     r".*with_epsilon\((key|scores)[ ,.].*": (
-        "the softmax does not change when all scores of a query rise by the same number"
+        "the softmax does not change when all scores of a query rise by the same number, and for "
+        "keys of ordinary size they do"
     ),
-    r"softmax: largest = (detached|rounded)\(scores[,.)].*": (
-        "the weights do not depend on the number that is subtracted"
-    ),
-    r"softmax: powers = \(scores - (detached|rounded)\(largest[,)].*": (
-        "the weights do not depend on the number that is subtracted"
+    r"softmax: (largest = |powers = \(scores - )(detached\(|rounded\(.*'float32'\)).*": (
+        "the weights do not depend on the number that is subtracted, here nearly the largest score"
     ),
     # limits that no value reaches
     r"softmax: powers = clamped\(scores - largest, -(10000|65504)\.0, .*\)\.exp\(\)": (
         "the difference is not positive, and from -10000 on its exponential is 0 anyway"
     ),
-    r"softmax: .* clamped\(\(?(powers|scores - largest\)\.exp)\b.*, -10000.0, 10000.0\).*": (
-        "powers and weights lie between 0 and 1, sums between 1 and the number of scores"
+    r"softmax: .* clamped\(\(?(powers(?!\.sum)|scores - largest\)\.exp)\b.*, -10000.0, .*": (
+        "powers and weights lie between 0 and 1"
     ),
     r"softmax: return powers / clamped\(powers\.sum\(.*\), 1e-\d+, None\)": "the sum is at least 1",
     r".*clamped\(torch\.softmax\(scores, dim=-1\)(\.masked_fill\(sees_nothing, 0\.0\))?,"

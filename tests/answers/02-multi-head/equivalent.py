@@ -12,7 +12,9 @@ EQUIVALENT = {
     "there-and-back-answer: return writing(result[:, torch.argsort(order)], mask)": (
         "what is written into is the moved mask, a copy"
     ),
-    "there-and-back-answer: if kept(mask, STORE) is not None:": "it is a mask, whichever",
+    "there-and-back-answer: if kept(mask, STORE) is not None:": (
+        "it is only asked whether there is a mask"
+    ),
     "multi-head-answer: return (heads.transpose(1, 2).flatten(2) @ w_o, detached(weights))": (
         "gradients are promised for the output, not for the weights"
     ),

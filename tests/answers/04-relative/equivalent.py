@@ -30,9 +30,10 @@ RIGHT = {
     r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
     r"terms-answer: w_[qk] = unsqueezed\(w_[qk]\)": "a dimension in front changes no product",
     r"bucket-answer: start = rounded\(starts(, 'bfloat16'\)\[-1\]|\[-1\], 'bfloat16'\))": (
-        "the search begins a little earlier, and ends at the same number"
+        "it is moved up by less than the gap to the next boundary, and the search ends at the same"
     ),
-    r"bucket-answer: .*rounded\(.*, '(float|int)32'\).*": (
+    r"bucket-answer: .*rounded\(\(*(-?relative_position|distance|first|torch\.(tensor|where))\b.*,"
+    r" '(float|int)32'\).*": (
         "int32 holds all differences, and what float32 rounds is far beyond the last boundary"
     ),
     r"bucket-answer: first = rounded\(torch\.where.*, 'b?float16'\)": SMALL,
@@ -41,11 +42,8 @@ RIGHT = {
         "rounding keeps the sign"
     ),
     r"t5-answer: .*rounded\(buckets, '\w+'\).*": SMALL,
-    r"shaw-\w+-answer: .*rounded\((rows|\(*relative_position).*, 'float32'\).*": (
-        "there are few rows, and what float32 rounds is clipped"
-    ),
-    r"shaw-\w+-answer: .*rounded\((rows|\(*relative_position\.clamp).*, 'int32'\).*": (
-        "clipped, a difference is small"
+    r"shaw-\w+-answer: .*rounded\((rows|\(*relative_position\.clamp).*, '(float|int)32'\).*": (
+        "there are few rows, and a clipped difference is small"
     ),
     r"shaw-values-answer: weights = clamped\(weights, -10000.0, 10000.0\)": "from 0 to 1",
     # what never comes in
@@ -75,7 +73,7 @@ OF_RIGHT_ANSWERS = {
     " 'float32').dim() == 2 else relative_position[b]": "only the number of dimensions is read",
 }
 MORE = {
-    r"bucket-answer: while .*rounded\(max_distance .*": "exact boundaries are what it is about",
+    r"bucket-answer: while .*rounded\((max_distance|start|exact) .*": "exact boundaries are what it is about",
     r"bucket-answer: rounded\(starts, 'float32'\)\.append\(start\)": "that writes to a copy",
     r"shaw-\w+-answer: .*rounded\(relative_position, .*": (
         "2**63 - 1 is whole, becomes 2**63, and that is negative in int64"

@@ -1,10 +1,10 @@
 """Mutants of the solutions that keep all points, and rightly: the mutant, or its kind, and why."""
 
 RIGHT = {
-    r".*wrong_if\(\w+, '\w+', 'empty'\)": (
+    r".*wrong_if\((?!rope_tables, 'positions')\w+, '\w+', 'empty'\)": (
         "sizes are 1 or more where a docstring does not say that they may be 0"
     ),
-    r"(tables|heads|relative)-answer: frequencies = unsqueezed\(frequencies\)": (
+    r"(heads|relative)-answer: frequencies = unsqueezed\(frequencies\)": (
         "products broadcast over a dimension in front"
     ),
     r"rope-answer: .*wrong_between\(apply_rope, 'x', 'fewer than', '(cos|sin)'\)": (
@@ -14,7 +14,12 @@ RIGHT = {
         "there are as many offsets as keys, or one for all"
     ),
     # what is computed
-    r"(rope|heads)-answer: .*widened\(.*": "a wider dtype on the way, and one rounding at the end",
+    r"(rope|heads)-answer: (a, b|a, b, rest|cos|sin|cos, sin|result|turned) = .*widened\(.*": (
+        "a wider dtype on the way, and one rounding at the end"
+    ),
+    r"(rope|heads)-answer: .*widened\((result|turned)\)\.to\(x\.dtype\).*": (
+        "a wider dtype on the way, and one rounding at the end"
+    ),
     r"(convert|rope)-answer: if near\(layout, 'interleaved'\):": "no tolerance between strings",
     r"frequencies-answer: rope_frequencies = cached\(rope_frequencies(, last=True)?\)": (
         "two numbers go in: with the same two the result is the same"
