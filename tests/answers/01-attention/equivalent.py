@@ -2,7 +2,6 @@
 
 SAME_D_K = "query and key have the same last dimension"
 ONE_DIMENSION = "there is one dimension, and it is both the first and the last"
-EMPTY_ROW = "any finite number gives the empty row some weights, which are then set to 0"
 EQUIVALENT = {
     "attention: scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])"
     " -> scores = query @ key.transpose(-2, -1) / math.sqrt(key.shape[-1])": SAME_D_K,
@@ -11,15 +10,8 @@ EQUIVALENT = {
     "masked-attention: scores = "
     "scores.masked_fill(~mask, -math.inf).masked_fill(sees_nothing, 0.0)"
     " -> scores = scores.masked_fill(~mask, -math.inf)": (
-        "the last line replaces the nan, and masked_fill passes no gradient to what it filled"
-    ),
-    "masked-attention: scores = "
-    "scores.masked_fill(~mask, -math.inf).masked_fill(sees_nothing, 0.0)"
-    " -> scores = scores.masked_fill(~mask, -math.inf).masked_fill(sees_nothing, 1.0)": (EMPTY_ROW),
-    "masked-attention: scores = "
-    "scores.masked_fill(~mask, -math.inf).masked_fill(sees_nothing, 0.0)"
-    " -> scores = scores.masked_fill(~mask, -math.inf).masked_fill(sees_nothing, -1.0)": (
-        EMPTY_ROW
+        "the line weights = ....masked_fill(sees_nothing, 0.0) replaces the nan, and masked_fill "
+        "passes no gradient to what it filled"
     ),
     "causal-mask-answer: query_index = torch.arange(q_len).unsqueeze(-1)"
     " -> query_index = torch.arange(q_len).unsqueeze(1)": (
@@ -33,6 +25,9 @@ EQUIVALENT = {
     " -> return torch.softmax(scores, dim=-0) @ value[seen]": ONE_DIMENSION,
 }
 RIGHT = {
+    r"masked-attention: scores = .*\.masked_fill\(sees_nothing, -?1\.0\)": (
+        "any finite number gives the empty row some weights, which are then set to 0"
+    ),
     r"causal-mask-answer: causal_mask = cached\(causal_mask(, last=True)?\)": (
         "the mask depends on nothing but the arguments, and they are numbers"
     ),
