@@ -73,7 +73,9 @@ OF_RIGHT_ANSWERS = {
     " 'float32').dim() == 2 else relative_position[b]": "only the number of dimensions is read",
 }
 MORE = {
-    r"bucket-answer: while .*rounded\((max_distance|start|exact) .*": "exact boundaries are what it is about",
+    r"bucket-answer: while .*rounded\((max_distance|start|exact) .*": (
+        "exact boundaries are what it is about"
+    ),
     r"bucket-answer: rounded\(starts, 'float32'\)\.append\(start\)": "that writes to a copy",
     r"shaw-\w+-answer: .*rounded\(relative_position, .*": (
         "2**63 - 1 is whole, becomes 2**63, and that is negative in int64"
