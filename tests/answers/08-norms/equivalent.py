@@ -15,7 +15,7 @@ EQUIVALENT = {
 }
 
 RIGHT = {
-    r"(layer|rms)-norm-answer: (?!x = |return widened).*widened\(.*": (
+    r"(layer|rms)-norm-answer: (?!x = |return widened\(\().*widened\(.*": (
         "float32 at least: float64 is allowed"
     ),
     r".*wrong_if\(\w+, '\w+', 'empty'\)": "all sizes are 1 or more",
