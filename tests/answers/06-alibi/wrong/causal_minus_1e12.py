@@ -1,6 +1,6 @@
 """−10¹² in place of −∞: less negative than the bias of a key that is very far away.
 
-Loses: attention-causal
+Loses: attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """−10⁴ in place of −∞: less negative than the bias of a far key.
 
-Loses: attention-causal
+Loses: attention-causal, attention-precision
 """
 
 import math

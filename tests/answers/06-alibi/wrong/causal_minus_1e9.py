@@ -1,6 +1,6 @@
 """−10⁹ in place of −∞: a query that sees nothing looks at everything.
 
-Loses: attention-causal
+Loses: attention-causal, attention-precision
 """
 
 import math

@@ -1,6 +1,6 @@
 """A query does not see the key at its own position.
 
-Loses: attention-causal
+Loses: attention-causal, attention-precision
 """
 
 import math

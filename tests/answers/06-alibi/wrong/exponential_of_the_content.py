@@ -1,6 +1,6 @@
 """Multiplies the exponentials of content and bias, and a large content is infinite.
 
-Loses: attention-values
+Loses: attention-values, attention-precision
 """
 
 import math

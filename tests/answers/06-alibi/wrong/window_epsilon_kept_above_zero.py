@@ -1,6 +1,6 @@
 """Takes a share below a millionth for a millionth.
 
-Loses: window-test
+Loses: window-test, window-precision
 """
 
 import math

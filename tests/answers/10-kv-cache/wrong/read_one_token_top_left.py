@@ -1,6 +1,6 @@
 """Has a path of its own for one token, with a mask aligned at the top left.
 
-Loses: read-step, read-pieces-precision
+Loses: read-step, read-pieces, read-pieces-precision
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Takes the exponentials as they are: they overflow.
 
-Loses: linear
+Loses: linear, linear-precision
 """
 
 

@@ -1,6 +1,6 @@
 """Always makes codes of 8 bits.
 
-Loses: quantize-keys, quantize-values
+Loses: quantize-keys, quantize-values, quantize-precision
 """
 
 import torch
