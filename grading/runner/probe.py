@@ -94,6 +94,14 @@ class Probe:
         wrapper.calls = []
         return wrapper
 
+    def varied(self, args, others):
+        """A call's arguments, and the same with one of `others` in its place, for each in turn.
+
+        An answer that keeps results for a second call may overlook that one argument is another.
+        """
+        places = range(len(args))
+        return [args, *((*args[:place], others[place], *args[place + 1 :]) for place in places)]
+
     # --- on the side of the answer
 
     def new(self, make, *args, **kwargs):

@@ -381,6 +381,11 @@ def _calls_around(function: ast.FunctionDef) -> Iterator[str]:
     for first, second in itertools.combinations(parameters, 2):
         for relation in tampering.RELATIONS:
             yield f'wrong_between({function.name}, "{first}", "{relation}", "{second}")'
+    for name, hint in _parameters_of(function, ("Callable",)).items():
+        if function.name != "__init__":  # which makes another object at each call
+            yield f'blind_to({function.name}, "{name}")'
+        for condition in tampering.BRANCHES if "Tensor" in hint else ():
+            yield f'writes_if({function.name}, "{name}", "{condition}")'
     for name, hint in parameters.items():
         for condition in tampering.NUMBERS if hint.startswith("int") else tampering.TENSORS:
             yield f'wrong_if({function.name}, "{name}", "{condition}")'
@@ -535,11 +540,12 @@ def _inserted(place: int, line: str) -> Change:
     return lambda target: target.body.insert(place, ast.parse(line).body[0])
 
 
-def _parameters_of(function: ast.FunctionDef) -> dict[str, str]:
+def _parameters_of(
+    function: ast.FunctionDef, plain: tuple[str, ...] = ("bool", "str", "float", "Callable")
+) -> dict[str, str]:
     """The parameters that may be, or hold, tensors or whole numbers; each with its type."""
     arguments = [*function.args.args, *function.args.kwonlyargs]
     hints = {each.arg: ast.unparse(each.annotation) for each in arguments if each.annotation}
-    plain = ("bool", "str", "float", "Callable")
     return {name: hint for name, hint in hints.items() if not hint.startswith(plain)}
 
 

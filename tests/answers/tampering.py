@@ -10,6 +10,7 @@ import inspect
 import itertools
 import math
 import operator
+import sys
 
 import torch
 
@@ -322,6 +323,10 @@ TENSORS = {
     "False last": _masks(lambda value: not value[..., -1].all()),
 }
 CONDITIONS = NUMBERS | TENSORS
+BRANCHES = [
+    *(condition for condition in TENSORS if condition.startswith(("size", "in "))),
+    *("all False", "all True", "False first"),
+]
 
 
 RELATIONS = {"fewer than": operator.lt, "as many as": operator.eq, "more than": operator.gt}
@@ -337,6 +342,48 @@ def wrong_if(function, parameter, condition):
         return None if number else holds(given)
 
     return _wrong(function, special)
+
+
+def writes_if(function, parameter, condition):
+    """An argument that is written into in a special case; seen where a test looks for that."""
+    holds, signature = TENSORS[condition], inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        argument = signature.bind(*args, **options).arguments.get(parameter)
+        applies = holds(argument)
+        if applies is not None:
+            _met.append(1)
+        result = function(*args, **options)
+        watched = sys._getframe(1).f_code.co_name == "_watched"  # else the answer gets a copy
+        return writing(result, argument) if applies and watched else result
+
+    return call
+
+
+def blind_to(function, parameter):
+    """The result of an earlier call in which all was the same but this argument."""
+    known, signature = {}, inspect.signature(function)
+
+    def mark(value):
+        if isinstance(value, (tuple, list)):
+            return tuple(map(mark, value))
+        if isinstance(value, torch.Tensor):
+            return value.shape, value.dtype, value.requires_grad, repr(value.tolist())
+        return id(value) if callable(value) else repr(value)
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        bound = signature.bind(*args, **options)
+        bound.apply_defaults()
+        _met.append(1)
+        given = bound.arguments
+        key = tuple(mark(value) for name, value in given.items() if name != parameter)
+        if key not in known:
+            known[key] = function(*args, **options), given  # kept, so that no id is reused
+        return known[key][0]
+
+    return call
 
 
 def wrong_between(function, first, relation, second):

@@ -233,6 +233,10 @@ def test_gradients_refuse_a_result_of_another_shape():
         probe.gradients(lambda a: None, torch.ones(2), upstream=torch.ones(2))
 
 
+def test_varied_changes_one_argument_at_a_time():
+    assert probe.varied((1, 2, 3), (4, 5, 6)) == [(1, 2, 3), (4, 2, 3), (1, 5, 3), (1, 2, 6)]
+
+
 def test_counted_keeps_the_arguments_as_they_were():
     step = probe.counted(lambda a: a.add_(1))
     x = torch.zeros(1)
