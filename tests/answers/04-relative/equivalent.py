@@ -56,10 +56,10 @@ RIGHT = {
         "there are 2 to 256 buckets"
     ),
     r"bucket-answer: .*'relative_position', 'with some above 2\*\*31'\)": "as far as int32 goes",
-    r"terms-answer: .*wrong_if\(\w+, '\w+', 'in (float32|half precision)'\)": (
+    r"terms-answer: .*(wrong|writes)_if\(\w+, '\w+', 'in (float32|half precision)'\)": (
         "float64, says the docstring"
     ),
-    r"(t5|shaw-\w+)-answer: .*wrong_if\(\w+, '\w+', 'in half precision'\)": (
+    r"(t5|shaw-\w+)-answer: .*(wrong|writes)_if\(\w+, '\w+', 'in half precision'\)": (
         "float64 or float32, says the docstring"
     ),
 }
