@@ -83,10 +83,10 @@ RIGHT = {
         "no model has such a number of heads"
     ),
     r".*wrong_if\(\w+, 'past_positions', 'with negatives'\)": "0 or more, says the docstring",
-    r"window-answer: .*wrong_if\(\w+, 'slopes', 'in (float32|half precision)'\)": (
+    r"window-answer: .*(wrong|writes)_if\(\w+, 'slopes', 'in (float32|half precision)'\)": (
         "float64, says the docstring"
     ),
-    r"(attention|read-on)-answer: .*wrong_if\(\w+, '\w+', 'in half precision'\)": (
+    r"(attention|read-on)-answer: .*(wrong|writes)_if\(\w+, '\w+', 'in half precision'\)": (
         "float32 or float64, says the docstring"
     ),
 }
