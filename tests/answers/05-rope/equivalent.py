@@ -48,7 +48,7 @@ RIGHT = {
     ),
     r"rope-answer: (cos|sin) = clamped\(\1, -10000.0, 10000.0\)": "both are from -1 to 1",
     r"tables-answer: return clamped\(.*, -10000.0, 10000.0\)": "cosines and sines: from -1 to 1",
-    r".*wrong_if\(\w+, 'frequencies', '(all negative|in float32|in half precision)'\)": (
+    r".*(wrong|writes)_if\(\w+, 'frequencies', '(all negative|in float32|in half precision)'\)": (
         "frequencies are above 0 and in float64"
     ),
     r".*wrong_if\(\w+, '(head_dim|n_heads)', '(negative|zero|above 2\*\*24|above 2\*\*31)'\)": (
@@ -56,12 +56,16 @@ RIGHT = {
     ),
     r".*wrong_if\(\w+, '(trained_len|wanted_len)', '(negative|zero)'\)": "lengths begin at 1",
     r".*wrong_if\(\w+, 'head_dim', 'one'\)": "it is even",
-    r".*wrong_if\(\w+, '(x|query|key)', 'size 1 at -1'\)": "a head with a pair has two components",
-    r".*wrong_if\(convert_rows, 'rows', 'size 1 at -2'\)": "there is a pair of rows at least",
-    r".*wrong_if\((convert_rows, 'rows'|apply_rope, '(cos|sin)'), 'in half precision'\)": (
+    r".*(wrong|writes)_if\(\w+, '(x|query|key)', 'size 1 at -1'\)": (
+        "a head with a pair has two components"
+    ),
+    r".*(wrong|writes)_if\(convert_rows, 'rows', 'size 1 at -2'\)": (
+        "there is a pair of rows at least"
+    ),
+    r".*(wrong|writes)_if\((convert_rows, 'rows'|apply_rope, '(cos|sin)'), 'in half precision'\)": (
         "float32 or float64, says the docstring"
     ),
-    r".*wrong_if\(relative_scores, '(query|key)', 'in (float32|half precision)'\)": (
+    r".*(wrong|writes)_if\(relative_scores, '(query|key)', 'in (float32|half precision)'\)": (
         "float64, says the docstring"
     ),
 }
