@@ -381,11 +381,14 @@ def _calls_around(function: ast.FunctionDef) -> Iterator[str]:
     for first, second in itertools.combinations(parameters, 2):
         for relation in tampering.RELATIONS:
             yield f'wrong_between({function.name}, "{first}", "{relation}", "{second}")'
+    flows = "gradient" in (ast.get_docstring(function) or "").lower()
     for name, hint in _parameters_of(function, ("Callable",)).items():
         if function.name != "__init__":  # which makes another object at each call
             yield f'blind_to({function.name}, "{name}")'
         for condition in tampering.BRANCHES if "Tensor" in hint else ():
             yield f'writes_if({function.name}, "{name}", "{condition}")'
+            if flows and condition.startswith("size 1"):
+                yield f'detached_if({function.name}, "{name}", "{condition}")'
     for name, hint in parameters.items():
         for condition in tampering.NUMBERS if hint.startswith("int") else tampering.TENSORS:
             yield f'wrong_if({function.name}, "{name}", "{condition}")'

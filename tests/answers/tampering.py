@@ -361,6 +361,21 @@ def writes_if(function, parameter, condition):
     return call
 
 
+def detached_if(function, parameter, condition):
+    """A result through which no gradient flows in a special case."""
+    holds, signature = TENSORS[condition], inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        applies = holds(signature.bind(*args, **options).arguments.get(parameter))
+        result = function(*args, **options)
+        if applies:
+            _met.append(1)
+        return detached(result) if applies else result
+
+    return call
+
+
 def blind_to(function, parameter):
     """The result of an earlier call in which all was the same but this argument."""
     known, signature = {}, inspect.signature(function)
