@@ -108,7 +108,9 @@ RIGHT = {
     r"sampled-answer: .*rounded\((draft|added|torch\.(cat|searchsorted)).*32'\).*": TOKENS,
     r"sampled-answer: .*wrong_if\(.*, 'draft', 'with .*'\)": TOKENS,
     r"sampled-answer: .*wrong_if\(.*, '(target|proposal|uniforms)', 'all negative'\)": PROBABILITY,
-    r"sampled-answer: .*wrong_if\(.*, 'uniforms', 'in .*'\)": "these numbers come in float64",
+    r"sampled-answer: .*(wrong|writes)_if\(.*, 'uniforms', 'in .*'\)": (
+        "these numbers come in float64"
+    ),
     r"sampled-answer: .*clamped\(.*, -10000\.0, 10000\.0\).*": PROBABILITY,
     r"(keys|values)-answer: .*rounded\((codes|torch\.round\(.*\)), 'bfloat16'\).*": (
         "bfloat16 holds all whole numbers up to 256"
