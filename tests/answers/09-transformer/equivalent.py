@@ -42,13 +42,13 @@ RIGHT = {
     r"greedy-answer: .*\(greedy, 'max_new_tokens', '(negative|zero|above 2\*\*(24|31))'\)": (
         "at least one token is asked for, and an answer may take memory for all of them beforehand"
     ),
-    r"(loss|encoder|decoder)-answer: .*wrong_if\(.*, 'in half precision'\)": (
+    r"(loss|encoder|decoder)-answer: .*(wrong|writes)_if\(.*, 'in half precision'\)": (
         "the docstring has float32 and float64"
     ),
-    r"(loss|encoder|decoder)-answer: .*wrong_if\(.*, '(counts|real|context_real)', 'all False'\)": (
+    r"(loss|encoder|decoder)-answer: .*(wrong|writes)_if\(.*, '(counts|\w*real)', 'all False'\)": (
         "at least one row counts, and at least one token of each text is real"
     ),
-    r"shift-answer: .*wrong_if\(teacher_forcing, '(tokens|real)', 'size 1 at -1'\)": (
+    r"shift-answer: .*(wrong|writes)_if\(teacher_forcing, '(tokens|real)', 'size 1 at -1'\)": (
         "a text has at least two tokens"
     ),
 }
