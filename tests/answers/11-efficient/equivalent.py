@@ -67,7 +67,7 @@ RIGHT = {
     r"features-answer: scaled = .* rounded\(0\.25, 'b?float\d+'\)": (
         "every format holds 0.25 exactly"
     ),
-    r"linear-answer: .*wrong_if\(linear_attention, .*, 'in (float32|half precision)'\)": (
+    r"linear-answer: .*(wrong|writes)_if\(linear_attention, .*, 'in (float32|half precision)'\)": (
         "all three tensors are float64"
     ),
     r"linear-answer: phi_. = torch\.exp\(log_\w+ - with_epsilon\(highest_.*": LEVEL,
