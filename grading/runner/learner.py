@@ -258,25 +258,26 @@ class Server:
         return self._target(request)
 
     def _gradients(self, request: dict, arguments: Any) -> object:
-        """The result, and the gradient for each floating-point tensor among the arguments."""
+        """The gradient for each floating-point tensor among the arguments, as in `Probe`.
+
+        Or a result that has not the shape of `upstream`. The first part says which of both.
+        """
         function = self._target(request)
         args, upstream, part = arguments
-        tensor = torch.Tensor
-        leaves = [
-            value.clone().requires_grad_()
-            if isinstance(value, tensor) and value.is_floating_point()
-            else value
-            for value in args
-        ]
-        asked = [leaf for leaf in leaves if isinstance(leaf, tensor) and leaf.requires_grad]
-        copies = [leaf.clone() if isinstance(leaf, tensor) else leaf for leaf in leaves]
-        result = function(*copies)
-        result = result if part is None else result[part]
-        if not isinstance(result, tensor) or result.shape != upstream.shape:
-            return False, result.detach() if isinstance(result, tensor) else result
-        if not result.requires_grad:
-            return True, [None] * len(asked)
-        return True, list(torch.autograd.grad(result, asked, upstream, allow_unused=True))
+        gradients = []
+        for place, value in enumerate(args):
+            if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+                continue
+            leaf = value.clone().requires_grad_()
+            given = [*args[:place], leaf, *args[place + 1 :]]
+            result = function(*[x.clone() if isinstance(x, torch.Tensor) else x for x in given])
+            result = result if part is None else result[part]
+            if not isinstance(result, torch.Tensor) or result.shape != upstream.shape:
+                return False, result.detach() if isinstance(result, torch.Tensor) else result
+            follows = result.requires_grad
+            found = torch.autograd.grad(result, leaf, upstream, allow_unused=True) if follows else ()
+            gradients += found or [None]
+        return True, gradients
 
     def _target(self, request: dict) -> Any:
         if "name" in request:

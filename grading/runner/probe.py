@@ -123,27 +123,31 @@ class Probe:
         """The gradient of the sum of `upstream × function(*args)` with respect to each argument.
 
         `part` picks one of several results. Returns a list with one entry per floating-point
-        tensor among the arguments: its gradient, or None where none arrives.
+        tensor among the arguments: its gradient, or None where none arrives. Each is asked for in
+        a call of its own, in which no other argument needs one.
         """
-        leaves = [
-            value.clone().requires_grad_()
+        numbers = [
+            place
+            for place, value in enumerate(args)
             if isinstance(value, torch.Tensor) and value.is_floating_point()
-            else value
-            for value in args
         ]
-        asked = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+        return [self._gradient(function, args, place, upstream, part) for place in numbers]
+
+    # --- inside
+
+    def _gradient(self, function, args, place, upstream, part):
+        """The gradient with respect to one argument."""
+        leaf = args[place].clone().requires_grad_()
         # Copies go in, so that a change in place shows in `unchanged` and not here.
-        result = function(*[self._copy(leaf) for leaf in leaves])
+        result = function(*self._copy((*args[:place], leaf, *args[place + 1 :])))
         result = result if part is None else result[part]
         if not isinstance(result, torch.Tensor) or result.shape != upstream.shape:
             raise AssertionError(
                 f"Expected a tensor of shape {tuple(upstream.shape)}, but got {self._what(result)}"
             )
         if not result.requires_grad:
-            return [None] * len(asked)
-        return list(torch.autograd.grad(result, asked, upstream, allow_unused=True))
-
-    # --- inside
+            return None
+        return torch.autograd.grad(result, leaf, upstream, allow_unused=True)[0]
 
     def _show(self, problem, text):
         """Let IPython print this text where an exception's traceback would stand."""

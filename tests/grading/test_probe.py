@@ -226,6 +226,17 @@ def test_gradients_survive_a_change_in_place_and_show_a_detached_result():
     assert probe.gradients(lambda a: a.detach(), x, upstream=x) == [None]
 
 
+def test_each_gradient_is_asked_for_where_no_other_is_needed():
+    def follows_the_first(a, b):
+        with torch.set_grad_enabled(a.requires_grad):
+            return a * b
+
+    x, y = torch.tensor([2.0]), torch.tensor([3.0])
+    first, second = probe.gradients(follows_the_first, x, y, upstream=torch.ones(1))
+    assert first.tolist() == [3.0]
+    assert second is None
+
+
 def test_gradients_refuse_a_result_of_another_shape():
     with pytest.raises(AssertionError, match=r"shape \(2,\), but got a tensor of shape \(\)"):
         probe.gradients(torch.sum, torch.ones(2), upstream=torch.ones(2))
