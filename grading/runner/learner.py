@@ -274,9 +274,10 @@ class Server:
             result = result if part is None else result[part]
             if not isinstance(result, torch.Tensor) or result.shape != upstream.shape:
                 return False, result.detach() if isinstance(result, torch.Tensor) else result
-            follows = result.requires_grad
-            found = torch.autograd.grad(result, leaf, upstream, allow_unused=True) if follows else ()
-            gradients += found or [None]
+            if result.requires_grad:
+                gradients += torch.autograd.grad(result, leaf, upstream, allow_unused=True)
+            else:
+                gradients.append(None)
         return True, gradients
 
     def _target(self, request: dict) -> Any:
