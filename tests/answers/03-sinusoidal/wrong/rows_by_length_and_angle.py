@@ -1,6 +1,6 @@
 """shift_rows goes through length and angle, whose gradient is nan at a pair (0, 0).
 
-Loses: shift-rows
+Loses: shift-rows, rows-precision
 """
 
 import torch
