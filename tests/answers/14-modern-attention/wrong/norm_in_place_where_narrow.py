@@ -16,7 +16,7 @@ def normalize_and_rotate(x, gain, positions, base, epsilon):
     cos, sin = angles.cos().to(wide.dtype), angles.sin().to(wide.dtype)
     pairs = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
     result = pairs.flatten(-2).to(x.dtype)
-    if x.dtype == torch.float64 or x.requires_grad:
+    if x.dtype == torch.float64 or result.requires_grad:
         return result
     with torch.no_grad():
         return x.copy_(result)
