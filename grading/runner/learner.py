@@ -260,7 +260,8 @@ class Server:
     def _gradients(self, request: dict, arguments: Any) -> object:
         """The gradient for each floating-point tensor among the arguments, as in `Probe`.
 
-        Or a result that has not the shape of `upstream`. The first part says which of both.
+        If the result has another shape than `upstream`, that result instead. The first part of
+        what is returned says which of the two it is.
         """
         function = self._target(request)
         args, upstream, part = arguments

@@ -231,21 +231,24 @@ def written(argument):
 # --- around a function
 
 
+def _mark(value, numbers=False):
+    """A key for a value: of a tensor its shape and dtype, and its numbers if asked for."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_mark(part, numbers) for part in value)
+    if isinstance(value, torch.Tensor):
+        inside = (value.requires_grad, repr(value.tolist())) if numbers else ()
+        return value.shape, value.dtype, *inside
+    return id(value) if callable(value) else repr(value)
+
+
 def cached(function, last=False):
     """The result of an earlier call, or of the last, if its tensors had the same shapes."""
     known = {}
 
-    def mark(value):
-        if isinstance(value, (tuple, list)):
-            return tuple(map(mark, value))
-        if isinstance(value, torch.Tensor):
-            return value.shape, value.dtype
-        return id(value) if callable(value) else repr(value)
-
     @functools.wraps(function)
     def call(*args, **options):
         _met.append(1)
-        key = mark(args), mark(list(options.values()))
+        key = _mark(args), _mark(list(options.values()))
         if key not in known:
             if last:
                 known.clear()
@@ -380,20 +383,14 @@ def blind_to(function, parameter):
     """The result of an earlier call in which all was the same but this argument."""
     known, signature = {}, inspect.signature(function)
 
-    def mark(value):
-        if isinstance(value, (tuple, list)):
-            return tuple(map(mark, value))
-        if isinstance(value, torch.Tensor):
-            return value.shape, value.dtype, value.requires_grad, repr(value.tolist())
-        return id(value) if callable(value) else repr(value)
-
     @functools.wraps(function)
     def call(*args, **options):
         bound = signature.bind(*args, **options)
         bound.apply_defaults()
         _met.append(1)
         given = bound.arguments
-        key = tuple(mark(value) for name, value in given.items() if name != parameter)
+        others = [value for name, value in given.items() if name != parameter]
+        key = _mark(others, numbers=True)
         if key not in known:
             known[key] = function(*args, **options), given  # kept, so that no id is reused
         return known[key][0]
