@@ -126,12 +126,12 @@ class Probe:
         tensor among the arguments: its gradient, or None where none arrives. Each is asked for in
         a call of its own, in which no other argument needs one.
         """
-        numbers = [
+        places = [
             place
             for place, value in enumerate(args)
             if isinstance(value, torch.Tensor) and value.is_floating_point()
         ]
-        return [self._gradient(function, args, place, upstream, part) for place in numbers]
+        return [self._gradient(function, args, place, upstream, part) for place in places]
 
     # --- inside
 
