@@ -102,6 +102,20 @@ class Probe:
         places = range(len(args))
         return [args, *((*args[:place], others[place], *args[place + 1 :]) for place in places)]
 
+    def filled(self, args, places=None):
+        """A call's arguments with the numbers of one tensor all 0, then all 1, for each in turn.
+
+        Where a number is 0 or 1, an answer may leave out a step, and the gradient with it. Only
+        the tensors at `places` are filled, if given; else all with fractions.
+        """
+        calls = []
+        for place, value in enumerate(args):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                if places is None or place in places:
+                    for fill in (torch.zeros_like, torch.ones_like):
+                        calls.append((*args[:place], fill(value), *args[place + 1 :]))
+        return calls
+
     # --- on the side of the answer
 
     def new(self, make, *args, **kwargs):

@@ -115,6 +115,7 @@ SHAPES = [
     "transposed_if_square(HERE, -2, -1)",
     "transposed_if_square(HERE, 0, 1)",
 ]
+STARTS = ["flat_at_zero(HERE)"]  # where a function begins
 FINITE = ["-1e4", "-65504.0", "-1e9", "torch.finfo(torch.float32).min"]  # in place of -inf
 # What takes one dimension, and could be taken over all.
 REDUCING = {"all", "amax", "any", "argmax", "cumsum", "logsumexp", "mean", "softmax", "sum", "var"}
@@ -368,7 +369,7 @@ def _around_functions(node: ast.AST) -> Iterator[tuple[str, Change]]:
                 yield _kind(call), _inserted(place + 1, f"{part.name} = {call}")
     if isinstance(node, ast.FunctionDef):
         for name, hint in _parameters_of(node).items():
-            for template in (*ANYWHERE, *RANGES, *SHAPES) if hint != "int" else ():
+            for template in (*ANYWHERE, *RANGES, *SHAPES, *STARTS) if hint != "int" else ():
                 yield _kind(template), _inserted(1, f"{name} = {template.replace('HERE', name)}")
         if {"hiding", "softmax"} <= {_step(part) for part in ast.walk(node)}:
             yield "hidden", _hide_later
@@ -387,8 +388,8 @@ def _calls_around(function: ast.FunctionDef) -> Iterator[str]:
             yield f'blind_to({function.name}, "{name}")'
         for condition in tampering.BRANCHES if "Tensor" in hint else ():
             yield f'writes_if({function.name}, "{name}", "{condition}")'
-            if flows and condition.startswith("size 1"):
-                yield f'detached_if({function.name}, "{name}", "{condition}")'
+        for condition in tampering.FLOWING if flows and "Tensor" in hint else ():
+            yield f'detached_if({function.name}, "{name}", "{condition}")'
     for name, hint in parameters.items():
         for condition in tampering.NUMBERS if hint.startswith("int") else tampering.TENSORS:
             yield f'wrong_if({function.name}, "{name}", "{condition}")'

@@ -87,6 +87,12 @@ def detached(value):
 
 
 @_tensors
+def flat_at_zero(value):
+    """No gradient where a number is 0, as from `abs` and `sign`."""
+    return torch.where(value == 0, value.detach(), value) if value.requires_grad else None
+
+
+@_tensors
 def widened(value):
     narrow = value.is_floating_point() and value.dtype != torch.float64
     return value.double() if narrow else None
@@ -317,6 +323,8 @@ TENSORS = {
     "in float32": _floats(lambda value: value.dtype == torch.float32),
     "in half precision": _floats(lambda value: value.dtype.itemsize == 2),
     "all negative": _floats(lambda value: (value < 0).all()),
+    "all zeros": _floats(lambda value: (value == 0).all()),
+    "all ones": _floats(lambda value: (value == 1).all()),
     "with negatives": _whole(lambda value: (value < 0).any()),
     "with some above 2**24": _whole(lambda value: (value.abs() > 2**24).any()),
     "with some above 2**31": _whole(lambda value: (value.abs() > 2**31).any()),
@@ -330,6 +338,7 @@ BRANCHES = [
     *(condition for condition in TENSORS if condition.startswith(("size", "in "))),
     *("all False", "all True", "False first"),
 ]
+FLOWING = [each for each in TENSORS if each.startswith(("size 1", "all zeros", "all ones"))]
 
 
 RELATIONS = {"fewer than": operator.lt, "as many as": operator.eq, "more than": operator.gt}

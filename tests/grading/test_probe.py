@@ -248,6 +248,16 @@ def test_varied_changes_one_argument_at_a_time():
     assert probe.varied((1, 2, 3), (4, 5, 6)) == [(1, 2, 3), (4, 2, 3), (1, 5, 3), (1, 2, 6)]
 
 
+def test_filled_fills_one_tensor_at_a_time():
+    x, y, n = torch.tensor([0.5, 2.0]), torch.tensor([3.0]), torch.tensor([7])
+    calls = probe.filled((x, n, y))
+    values = [[part.tolist() for part in call] for call in calls]
+    x_filled = [[[0.0, 0.0], [7], [3.0]], [[1.0, 1.0], [7], [3.0]]]
+    y_filled = [[[0.5, 2.0], [7], [0.0]], [[0.5, 2.0], [7], [1.0]]]
+    assert values == x_filled + y_filled
+    assert [[part.tolist() for part in call] for call in probe.filled((x, n, y), [2])] == y_filled
+
+
 def test_counted_keeps_the_arguments_as_they_were():
     step = probe.counted(lambda a: a.add_(1))
     x = torch.zeros(1)
