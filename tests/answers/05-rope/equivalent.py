@@ -35,8 +35,13 @@ RIGHT = {
         "a single frequency is multiplied alike with its dimension and without"
     ),
     # gradients
-    r"rope-answer: .*detached\((cos|sin)\).*": "gradients flow to x, and tables are not learned",
+    r"rope-answer: .*(detached|flat_at_zero)\((cos|sin)\).*": (
+        "gradients flow to x, and tables are not learned"
+    ),
     r"(heads|relative)-answer: .*detached\((angles|cos|sin|frequencies|positions|offsets).*": (
+        "gradients flow to queries and keys; angles are not learned"
+    ),
+    r"(heads|relative)-answer: frequencies = flat_at_zero\(frequencies\)": (
         "gradients flow to queries and keys; angles are not learned"
     ),
     # what never comes in
@@ -48,8 +53,9 @@ RIGHT = {
     ),
     r"rope-answer: (cos|sin) = clamped\(\1, -10000.0, 10000.0\)": "both are from -1 to 1",
     r"tables-answer: return clamped\(.*, -10000.0, 10000.0\)": "cosines and sines: from -1 to 1",
-    r".*(wrong|writes)_if\(\w+, 'frequencies', '(all negative|in float32|in half precision)'\)": (
-        "frequencies are above 0 and in float64"
+    r".*(wrong|writes)_if\(\w+, 'frequencies', 'all (negative|zeros)'\)": "frequencies are above 0",
+    r".*(wrong|writes)_if\(\w+, 'frequencies', 'in (float32|half precision)'\)": (
+        "frequencies are in float64"
     ),
     r".*wrong_if\(\w+, '(head_dim|n_heads)', '(negative|zero|above 2\*\*24|above 2\*\*31)'\)": (
         "no model has such heads"
