@@ -1,6 +1,6 @@
 """Adds tokens only if some number of their keys is not 0.
 
-Loses: cache-limits, cache-update
+Loses: cache-update, cache-limits
 """
 
 import torch
