@@ -1,6 +1,6 @@
-"""Sets entries below 1e-9 to 0, but for a tiny angle they are the sines.
+"""Sets entries below 1e-9 to 0: for a tiny angle they are the sines, and at 0 they have a gradient.
 
-Loses: rotation-precision
+Loses: rotation, rotation-precision
 """
 
 import torch
