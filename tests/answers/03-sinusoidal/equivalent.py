@@ -45,6 +45,9 @@ RIGHT = {
     r"rows-answer: .*'in (float32|half precision)'\)": "rows are float64",
     r"read-answer: .*'in float32'\)": "codes are float64 or bfloat16",
     r"(read|rows)-answer: .*, 'size 1 at -1'\)": "the width is even",
+    r"read-answer: .*wrong_if\(read_position, 'codes', 'all (zeros|ones)'\)": (
+        "the squares of a sine and its cosine make 1: no code is all 0 or all 1"
+    ),
     # the same number
     r".*torch\.arange\(0, dim - 1, 2, .*": "the width is even, so the last pair still counts",
     r".*rounded\(-?torch\.arange\(0, dim, 2, dtype=torch\.float64\), 'float32'\) / dim.*": (
