@@ -1,6 +1,6 @@
 """Takes a state with S = 0 for the one before the first piece, and leaves out z too.
 
-Loses: piece
+Loses: piece, piece-gradients
 """
 
 import torch
