@@ -108,6 +108,8 @@ RIGHT = {
     r"sampled-answer: .*rounded\((draft|added|torch\.(cat|searchsorted)).*32'\).*": TOKENS,
     r"sampled-answer: .*wrong_if\(.*, 'draft', 'with .*'\)": TOKENS,
     r"sampled-answer: .*wrong_if\(.*, '(target|proposal|uniforms)', 'all negative'\)": PROBABILITY,
+    r"sampled-answer: .*wrong_if\(.*, '(target|proposal)', 'all zeros'\)": "their rows sum to 1",
+    r"sampled-answer: .*wrong_if\(.*, 'uniforms', 'all ones'\)": "these numbers are below 1",
     r"sampled-answer: .*(wrong|writes)_if\(.*, 'uniforms', 'in .*'\)": (
         "these numbers come in float64"
     ),
