@@ -67,7 +67,7 @@ RIGHT = {
         "no tensor of new tokens has 2**24 of them"
     ),
     r"window-answer: return rounded\(torch\.ceil\(.*\), 'int32'\)(\.long\(\))?": (
-        "the largest window that the docstring allows is 227 631 022, below 2**31"
+        "the docstring allows windows of up to 50 million tokens, below 2**31"
     ),
     # gradients
     r"attention-answer: .*detached\((slopes|weights\)\)).*": (

@@ -1,6 +1,6 @@
 """Takes the logarithm of γ, which is 0 for a steep slope.
 
-Loses: window-test
+Loses: window-test, window-precision
 """
 
 import math
