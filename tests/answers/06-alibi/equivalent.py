@@ -78,7 +78,8 @@ RIGHT = {
     r"attention-answer: weights = clamped\(.*, -10000.0, 10000.0\).*": "weights are from 0 to 1",
     r".*wrong_if\(\w+, '(?!past_)\w+', 'empty'\)": "sizes are 1 or more",
     r"window-answer: .*clamped\(slopes, .*": "from 1e-6 to 1000, says the docstring",
-    r".*wrong_if\(\w+, 'slopes', 'all negative'\)": "slopes are positive",
+    r".*wrong_if\(\w+, 'slopes', 'all (negative|zeros)'\)": "slopes are positive",
+    r"attention-answer: slopes = flat_at_zero\(slopes\)": "slopes are positive",
     r".*wrong_if\(\w+, 'n_heads', '(negative|zero|above 2\*\*24|above 2\*\*31)'\)": (
         "no model has such a number of heads"
     ),
