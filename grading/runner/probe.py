@@ -106,7 +106,7 @@ class Probe:
         """A call's arguments with the numbers of one tensor all 0, then all 1, for each in turn.
 
         Where a number is 0 or 1, an answer may leave out a step, and the gradient with it. Only
-        the tensors at `places` are filled, if given; else all with fractions.
+        the tensors at `places` are filled, if given; else all of a floating-point type.
         """
         calls = []
         for place, value in enumerate(args):
