@@ -82,4 +82,11 @@ RIGHT = {
     r"piece-answer: .*wrong_if\(read_piece, '\w+_features', 'all zeros'\)": "features are positive",
     r"piece-answer: (\w+_features) = flat_at_zero\(\1\)": "features are positive",
 }
-OF_RIGHT_ANSWERS: dict[str, str] = {}
+OF_RIGHT_ANSWERS = {
+    "differences, linear-answer: queries = torch.softmax("
+    "with_epsilon(log_query_features, 1e-09) + largest, dim=-1)": (
+        "all the features of a query rise together, which cancels"
+    ),
+    "differences, linear-answer: queries = clamped("
+    "torch.softmax(log_query_features + largest, dim=-1), -10000.0, 10000.0)": BETWEEN,
+}
